@@ -1,0 +1,22 @@
+-- Takes a plain lock for an owner that holds nothing of it yet.
+--
+-- KEYS[1]  lock    hash of the lock
+-- KEYS[2]  latch   set when this request was settled: then it must not take effect any more
+-- ARGV[1]  lease   milliseconds until the lock expires by itself
+-- ARGV[2]  owner   field of the owner
+-- reply    nil     taken: the owner's count is 1
+-- reply    integer taken by somebody else: remaining TTL in milliseconds, -1 when the hash has none
+--
+-- An owner that stands in the hash although its client knows of no hold is a left-over of that same owner (its trust
+-- ended before the TTL did): the lock is its own, and is counted from 1 again.
+
+local lock, latch = KEYS[1], KEYS[2]
+local lease, owner = ARGV[1], ARGV[2]
+
+local free = redis.call('exists', lock) == 0
+if (free or redis.call('hexists', lock, owner) == 1) and redis.call('exists', latch) == 0 then
+    redis.call('hset', lock, owner, 1)
+    redis.call('pexpire', lock, lease)
+    return nil
+end
+return redis.call('pttl', lock)

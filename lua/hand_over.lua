@@ -1,0 +1,22 @@
+-- Gives a plain lock from an owner straight to the next one of the same client.
+--
+-- KEYS[1]  lock   hash of the lock
+-- KEYS[2]  latch  set when this request was settled: then it must not take effect any more
+-- ARGV[1]  from   field of the owner that releases; it must hold the lock
+-- ARGV[2]  to     field of the owner that acquires
+-- ARGV[3]  lease  milliseconds until the lock expires by itself
+-- reply    1      handed over: to holds the lock once
+-- reply    0      from does not hold the lock any more; nothing was changed
+--
+-- Nothing is published: the lock was at no time free.
+
+local lock, latch = KEYS[1], KEYS[2]
+local from, to, lease = ARGV[1], ARGV[2], ARGV[3]
+
+if redis.call('hexists', lock, from) == 0 or redis.call('exists', latch) == 1 then
+    return 0
+end
+redis.call('hdel', lock, from)
+redis.call('hset', lock, to, 1)
+redis.call('pexpire', lock, lease)
+return 1
