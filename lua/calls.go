@@ -55,24 +55,20 @@ func Reenter(lock, latch, owner string, lease time.Duration, count int) Call[boo
 // Departure is what a release leaves behind.
 type Departure struct {
 	Owner   string
-	Count   int           // holds of the owner that remain
+	Count   int           // holds of the owner that remain; 0 frees the lock
 	Lease   time.Duration // TTL of a lock that stays held
 	Publish string        // PUBLISH or SPUBLISH
-	Sending int           // 0 at first, then 1, 2, … when the same release is sent again
-	Bar     time.Duration // how long earlier sendings are barred
 }
 
 // ReleaseTo lowers a plain lock's count (wire-protocol.md §3).
 func ReleaseTo(lock, channel, latch string, d Departure) Call[Release] {
-	args := []string{
-		d.Owner, strconv.Itoa(d.Count), millis(d.Lease), d.Publish, strconv.Itoa(d.Sending), millis(max(d.Bar, time.Millisecond)),
-	}
+	args := []string{d.Owner, strconv.Itoa(d.Count), millis(d.Lease), d.Publish}
 	return Call[Release]{release, []string{lock, channel, latch}, args, readRelease}
 }
 
-// Settle bars a request whose answer was lost and reads the owner's hold count.
+// Settle bars a request whose answer was lost for the time bar, 1 ms at least, and reads the owner's hold count.
 func Settle(lock, latch, owner string, bar time.Duration) Call[int] {
-	return Call[int]{settle, []string{lock, latch}, []string{owner, millis(bar)}, readInt}
+	return Call[int]{settle, []string{lock, latch}, []string{owner, millis(max(bar, time.Millisecond))}, readInt}
 }
 
 // ForceRelease frees a plain lock whoever holds it (wire-protocol.md §3).
