@@ -1,0 +1,207 @@
+package redistest
+
+import (
+	"context"
+	"crypto/tls"
+	"net/url"
+	"testing"
+	"time"
+
+	"github.com/redis/rueidis"
+
+	"github.com/redlatch/redlatch/internal/redistest/redisproc"
+)
+
+// launchTimeout bounds one Start or Restart, with the download of a server where the machine has none.
+const launchTimeout = 5 * time.Minute
+
+// Server is a running Redis. It is safe for concurrent use.
+type Server struct {
+	backend  backend
+	password string
+	tls      *tls.Config // what clients need; nil for plain TCP
+}
+
+// backend is what differs between a process and a container.
+type backend interface {
+	Addr() string
+	Log() string
+	PID() int
+	Stop() error
+	Cont() error
+	Kill() error
+	Restart(ctx context.Context) error
+	Close() error
+}
+
+var _ backend = (*redisproc.Process)(nil)
+
+// Start runs a server for the length of the test. The test fails, with the reason and what to install, when there is no
+// server to be had; its output is shown when the test has failed.
+func Start(t testing.TB, opts ...Option) *Server {
+	t.Helper()
+	var o Options
+	for _, opt := range opts {
+		opt(&o)
+	}
+	if o.Dir == "" {
+		o.Dir = t.TempDir()
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), launchTimeout)
+	defer cancel()
+	s, err := Launch(ctx, o)
+	if err != nil {
+		t.Fatalf("redistest: start a Redis for the test: %v", err)
+	}
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Logf("output of the Redis at %s:\n%s", s.Addr(), s.Log())
+		}
+		if err := s.Close(); err != nil {
+			t.Errorf("redistest: end the Redis at %s: %v", s.Addr(), err)
+		}
+	})
+	return s
+}
+
+// Launch runs a server without a test. ctx bounds the start, not the server's life, which ends with Close. On failure
+// nothing is left behind.
+func Launch(ctx context.Context, o Options) (*Server, error) {
+	running, clients, err := o.launch(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return &Server{backend: running, password: o.Password, tls: clients}, nil
+}
+
+// Close ends the server and waits for its end. It is idempotent.
+func (s *Server) Close() error { return s.backend.Close() }
+
+// Addr is host:port; for a process 127.0.0.1:port. It stays the same over Restart.
+func (s *Server) Addr() string { return s.backend.Addr() }
+
+// URL is redis://127.0.0.1:port or rediss://…, with the password if the server has one.
+func (s *Server) URL() string {
+	u := url.URL{Scheme: "redis", Host: s.Addr()}
+	if s.tls != nil {
+		u.Scheme = "rediss"
+	}
+	if s.password != "" {
+		u.User = url.UserPassword("", s.password)
+	}
+	return u.String()
+}
+
+// Password is the default user's password, "" for none.
+func (s *Server) Password() string { return s.password }
+
+// TLS is what a client needs to trust the server; nil when it speaks plain TCP. Each call returns a copy.
+func (s *Server) TLS() *tls.Config { return s.tls.Clone() }
+
+// Log is the end of what the server wrote.
+func (s *Server) Log() string { return s.backend.Log() }
+
+// PID is the server's process id; 0 when it does not run or runs in a container.
+func (s *Server) PID() int { return s.backend.PID() }
+
+// Stop stops the process with SIGSTOP: connections stay open, the kernel accepts new ones, nothing is answered. When it
+// returns the process has really stopped. It fails the test where there is no process to stop.
+func (s *Server) Stop(t testing.TB) {
+	t.Helper()
+	if err := s.backend.Stop(); err != nil {
+		t.Fatalf("redistest: stop the server: %v", err)
+	}
+}
+
+// Cont lets a stopped process go on.
+func (s *Server) Cont(t testing.TB) {
+	t.Helper()
+	if err := s.backend.Cont(); err != nil {
+		t.Fatalf("redistest: continue the server: %v", err)
+	}
+}
+
+// Kill ends the process with SIGKILL, as a crash would, and returns when it is gone. Its address refuses connections
+// until Restart.
+func (s *Server) Kill(t testing.TB) {
+	t.Helper()
+	if err := s.backend.Kill(); err != nil {
+		t.Fatalf("redistest: kill the server: %v", err)
+	}
+}
+
+// Restart kills the server if it runs and starts it again at the same address; it has then forgotten everything that it
+// had not written to disk. It returns when the server answers.
+func (s *Server) Restart(t testing.TB) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), launchTimeout)
+	defer cancel()
+	if err := s.backend.Restart(ctx); err != nil {
+		t.Fatalf("redistest: restart the server: %v", err)
+	}
+}
+
+// ClientOption is what a rueidis client needs to reach the server, with as few connections as it can do with.
+func (s *Server) ClientOption() rueidis.ClientOption {
+	return rueidis.ClientOption{
+		InitAddress:       []string{s.Addr()},
+		Password:          s.password,
+		TLSConfig:         s.TLS(),
+		DisableCache:      true,
+		ForceSingleClient: true,
+		PipelineMultiplex: -1, // one connection
+		ClientSetInfo:     rueidis.DisableClientSetInfo,
+	}
+}
+
+// Client is a rueidis client for assertions, closed with the test.
+func (s *Server) Client(t testing.TB) rueidis.Client {
+	t.Helper()
+	c, err := rueidis.NewClient(s.ClientOption())
+	if err != nil {
+		t.Fatalf("redistest: open a client of %s: %v", s.Addr(), err)
+	}
+	t.Cleanup(c.Close)
+	return c
+}
+
+// Dial opens a bare connection, closed with the test.
+func (s *Server) Dial(t testing.TB) *Conn {
+	t.Helper()
+	c, err := s.dial()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Close() })
+	return c
+}
+
+func (s *Server) dial() (*Conn, error) {
+	return dial(context.Background(), s.Addr(), s.tls, s.password)
+}
+
+// Do sends one command over a connection of its own and fails the test on an error reply.
+func (s *Server) Do(t testing.TB, args ...string) Reply {
+	t.Helper()
+	reply, err := s.TryDo(args...)
+	if err != nil {
+		t.Fatalf("redistest: %v: %v", args, err)
+	}
+	return reply
+}
+
+// TryDo is Do for a command that may fail; an error reply is a ReplyError.
+func (s *Server) TryDo(args ...string) (Reply, error) {
+	c, err := s.dial()
+	if err != nil {
+		return Reply{}, err
+	}
+	defer c.Close()
+	return c.Do(args...)
+}
+
+// FlushAll empties every database.
+func (s *Server) FlushAll(t testing.TB) {
+	t.Helper()
+	s.Do(t, "FLUSHALL")
+}
