@@ -72,5 +72,13 @@ func (c *Conn) receive(what string) (Reply, error) {
 	return Reply{f}, nil
 }
 
+// unbounded lifts the deadline of the last Do, for a connection that from now on only listens.
+func (c *Conn) unbounded() error {
+	if err := c.conn.SetDeadline(time.Time{}); err != nil {
+		return fmt.Errorf("redistest: lift the connection's deadline: %w", err)
+	}
+	return nil
+}
+
 // Close closes the connection.
 func (c *Conn) Close() error { return c.conn.Close() }

@@ -88,7 +88,7 @@ func subscribe(c *Conn, command string, names []string) error {
 			return err
 		}
 	}
-	return c.conn.SetDeadline(time.Time{})
+	return c.unbounded()
 }
 
 // covers says whether the patterns bring the fences too, which would then arrive twice.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"net/url"
+	"sync"
 	"testing"
 	"time"
 
@@ -20,6 +21,9 @@ type Server struct {
 	backend  backend
 	password string
 	tls      *tls.Config // what clients need; nil for plain TCP
+
+	statsMu sync.Mutex
+	looks   map[string]int64 // guarded by statsMu: calls in INFO commandstats that CommandStats itself has caused
 }
 
 // backend is what differs between a process and a container.
@@ -71,7 +75,7 @@ func Launch(ctx context.Context, o Options) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Server{backend: running, password: o.Password, tls: clients}, nil
+	return &Server{backend: running, password: o.Password, tls: clients, looks: make(map[string]int64)}, nil
 }
 
 // Close ends the server and waits for its end. It is idempotent.
