@@ -8,10 +8,11 @@ import (
 
 // Config is what a client is told before it opens. Only Servers has to be set: the zero value of every other field means its
 // documented default. Names and defaults are those of Redisson 4.7.0 wherever Redisson has the setting, so that a redisson.yaml can
-// be read across; the fields below SubscriptionLinger are Redlatch's own.
+// be read across; the fields from SubscriptionLinger on are Redlatch's own.
 //
 // A Config is a plain value. WithDefaults works on a copy, and a client keeps its own, so changing a Config after the client
-// has opened changes nothing. Its String and LogValue never show the password.
+// has opened changes nothing. Its String and LogValue never show the password; but fmt calls neither for a Config inside
+// an unexported field of another struct, so do not print such a struct with %+v.
 type Config struct {
 	// Servers says where Redis is. There is no default. See Single.
 	Servers Servers

@@ -99,8 +99,10 @@ func (c *Config) mergeEndpoint(f *faults, e endpoint) {
 	if !merge(&c.Password, e.password) {
 		f.add("Password", "another than in the address", alike)
 	}
-	if e.database != noDatabase && !merge(&c.Database, e.database) {
+	if named := e.database != noDatabase; named && c.Database != 0 && c.Database != e.database {
 		f.add("Database", fmt.Sprintf("%d but %d in the address", c.Database, e.database), alike)
+	} else if named {
+		c.Database = e.database
 	}
 	switch demanded, forbidden := e.tls(); {
 	case demanded && c.TLS == nil:
@@ -111,15 +113,11 @@ func (c *Config) mergeEndpoint(f *faults, e endpoint) {
 }
 
 // merge sets a field to what the address says and reports false if both say something different.
-func merge[T comparable](field *T, address T) bool {
-	var none T
-	if address == none {
-		return true
-	}
-	if *field == none {
+func merge(field *string, address string) bool {
+	if *field == "" {
 		*field = address
 	}
-	return *field == address
+	return address == "" || *field == address
 }
 
 func (c *Config) applyLocks(f *faults) {

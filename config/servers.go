@@ -130,7 +130,7 @@ func (a Address) String() string {
 		return a.Addr
 	}
 	if a.Network == "unix" {
-		return (&url.URL{Scheme: a.scheme, Path: a.Addr}).String()
+		return strings.ReplaceAll((&url.URL{Scheme: a.scheme, Path: a.Addr}).String(), "@", "%40")
 	}
 	return (&url.URL{Scheme: a.scheme, Host: a.Addr}).String()
 }
@@ -173,7 +173,7 @@ func parseAddress(raw string) (endpoint, *FieldError) {
 	}
 	u, err := url.Parse(raw)
 	switch {
-	case err != nil:
+	case err != nil, !strings.EqualFold(scheme, u.Scheme):
 		return endpoint{}, addressFault("an address that is no URL", encodingAdvice)
 	case slices.Contains(udsSchemes, u.Scheme):
 	case !slices.Contains(plainSchemes, u.Scheme) && !slices.Contains(tlsSchemes, u.Scheme):
@@ -187,32 +187,45 @@ func parseAddress(raw string) (endpoint, *FieldError) {
 		e.username = u.User.Username()
 		e.password, _ = u.User.Password()
 	}
+	var fault *FieldError
 	if slices.Contains(udsSchemes, u.Scheme) {
-		return e, e.socket(u)
+		fault = e.setSocket(raw, u)
+	} else if fault = e.setHostPort(raw, u.Hostname(), portOf(u)); fault == nil {
+		fault = e.setDatabase(raw, u.Path)
 	}
-	if fault := e.hostPort(raw, u); fault != nil {
-		return endpoint{}, fault
+	return e, fault
+}
+
+// portOf returns the port of a URL: 6379 if it has none, but "" if it has a colon and nothing after it, which is a slip.
+func portOf(u *url.URL) string {
+	if u.Port() == "" && !strings.HasSuffix(u.Host, ":") {
+		return defaultPort
 	}
-	return e, e.setDatabase(raw, u.Path)
+	return u.Port()
 }
 
 // parseBare reads host:port. It insists on the port, for without one any misspelt word would be a host.
 func parseBare(raw string) (endpoint, *FieldError) {
 	e := endpoint{database: noDatabase}
-	u, err := url.Parse("redis://" + raw)
-	if err != nil || u.User != nil || u.Path != "" || u.Port() == "" || strings.ContainsAny(raw, "?#") {
-		return endpoint{}, addressFault(shown(raw, raw)+", which is neither a URL nor host:port", encodingAdvice)
+	host, port, err := net.SplitHostPort(raw)
+	if err != nil || port == "" || strings.ContainsFunc(raw, notInHost) {
+		return e, addressFault(shown(raw, raw)+", which is neither a URL nor host:port", encodingAdvice)
 	}
-	return e, e.hostPort(raw, u)
+	fault := e.setHostPort(raw, host, port)
+	return e, fault
 }
 
-func (e *endpoint) hostPort(raw string, u *url.URL) *FieldError {
-	host, port := u.Hostname(), u.Port()
-	if host == "" {
+// notInHost reports what url.Parse would refuse in a host, or read as the end of it.
+func notInHost(r rune) bool {
+	return r <= ' ' || r == 0x7f || strings.ContainsRune(`/@?#\"<>^{|}`+"`", r)
+}
+
+func (e *endpoint) setHostPort(raw, host, port string) *FieldError {
+	switch {
+	case host == "":
 		return addressFault("an address without a host", addressForms)
-	}
-	if port == "" && !strings.HasSuffix(u.Host, ":") {
-		port = defaultPort
+	case strings.Contains(host, ":") && !strings.Contains(raw, "["):
+		return addressFault("an address with more than one host, or an IPv6 address without brackets", "one host: redis://[::1]:6379")
 	}
 	if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
 		return addressFault("an address with the port "+shown(raw, port), "a port from 1 to 65535")
@@ -234,9 +247,13 @@ func (e *endpoint) setDatabase(raw, path string) *FieldError {
 	return nil
 }
 
-func (e *endpoint) socket(u *url.URL) *FieldError {
+func (e *endpoint) setSocket(raw string, u *url.URL) *FieldError {
 	if u.Host != "" || len(u.Path) < 2 {
 		return addressFault("a Unix socket without an absolute path", "three slashes and the path: redis+uds:///run/redis.sock")
+	}
+	// An "@" in the path is more likely the end of a password that has an unencoded "/" in it, which must not become a path to show.
+	if _, after, _ := strings.Cut(raw, "://"); strings.Contains(after[strings.Index(after, "/"):], "@") {
+		return addressFault(`a Unix socket with an "@" in its path`, `"%40" for an "@" in the path, or "%2F" for a "/" in the password`)
 	}
 	e.Network, e.Addr = "unix", u.Path
 	return nil

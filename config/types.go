@@ -105,7 +105,7 @@ func SyncedSlavesAtLeast(n int) SyncedSlaves {
 // Count returns the number of replicas demanded by SyncedSlavesAtLeast, and 0 for the other two.
 func (s SyncedSlaves) Count() int { return max(int(s), 0) }
 
-// String returns "any", "off" or "at least n".
+// String returns "any", "off" or "at least n", and for a value out of range what is wrong with it.
 func (s SyncedSlaves) String() string {
 	switch {
 	case s == SyncedSlavesAny:
@@ -113,7 +113,7 @@ func (s SyncedSlaves) String() string {
 	case s == SyncedSlavesOff:
 		return "off"
 	case s < 0:
-		return "at least fewer than 1"
+		return "at least a number below 1"
 	default:
 		return "at least " + strconv.Itoa(int(s))
 	}
