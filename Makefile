@@ -1,0 +1,101 @@
+# Everything that is built, tested, measured or shown goes through here; `make help` lists the targets.
+#
+#   PKGS=…     the packages that test and cover look at (./...)
+#   ARGS=…     further arguments of demo, scripts, interop (flags of go test) and bench
+#   SECONDS=…  how long each test of fuzz and soak runs
+
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+.SUFFIXES:
+.NOTPARALLEL:
+
+PKGS ?= ./...
+ARGS ?=
+SECONDS ?= 30
+
+# The linters and the test runner are pinned in a module of their own, so that no user of Redlatch depends on them.
+TOOL := go tool -modfile=tools/go.mod
+BUILD := .build
+
+# Two packages at a time: several start servers and JVMs. No cached results: the cache does not know about servers.
+# Vetting is a step of its own.
+TESTFLAGS := -race -count=1 -p 2 -timeout 15m -vet=off
+
+.PHONY: help setup test check check-gofmt check-vet check-lua test-tools lint fmt cover demo scripts interop \
+	matrix soak fuzz bench bench-quick bench-peers
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+
+setup: ## check what building and testing needs; install what is missing (as root on Debian)
+	@scripts/setup.sh
+
+test: setup check test-tools ## all that CI runs: checks, then every test with the race detector; a skipped test fails
+	@mkdir -p $(BUILD)
+	@$(TOOL) gotestsum --format pkgname --format-hide-empty-pkg --jsonfile $(BUILD)/test.json -- $(TESTFLAGS) $(PKGS)
+	@go -C tools run ./testaudit -allow allowed-skips.txt ../$(BUILD)/test.json
+
+check: check-gofmt check-vet check-lua ## the quick checks alone: gofmt, go vet, luacheck
+
+check-gofmt:
+	@unformatted=$$(gofmt -l .); if [ -n "$$unformatted" ]; then \
+		printf 'not formatted, run "make fmt":\n%s\n' "$$unformatted" >&2; exit 1; fi
+
+# With -race, so that the packages compiled for vetting are those that the tests use; with the tag, so that soak tests
+# are at least compiled.
+check-vet:
+	@go vet -race -tags soak ./...
+	@go -C tools vet -race ./...
+
+check-lua:
+	@scripts/setup.sh luacheck
+	@luacheck --quiet --no-color .
+
+test-tools:
+	@go -C tools test -race -vet=off ./...
+
+lint: check ## the checks and golangci-lint (its first build takes minutes)
+	@unformatted=$$($(TOOL) gofumpt -l .); if [ -n "$$unformatted" ]; then \
+		printf 'not formatted, run "make fmt":\n%s\n' "$$unformatted" >&2; exit 1; fi
+	@$(TOOL) golangci-lint run ./...
+	@go -C tools tool golangci-lint run ./...
+
+fmt: ## format the Go code with gofumpt
+	@$(TOOL) gofumpt -l -w .
+
+cover: ## run the tests for coverage: total on the screen, details in .build/cover.html
+	@mkdir -p $(BUILD)
+	@go test $(TESTFLAGS) -coverpkg=./... -coverprofile=$(BUILD)/cover.out $(PKGS)
+	@go tool cover -html=$(BUILD)/cover.out -o $(BUILD)/cover.html
+	@go tool cover -func=$(BUILD)/cover.out | tail -n 1
+
+demo: ## see one lock pass between workers; ARGS=--java adds a JVM
+	@go run ./cmd/redlatch demo $(ARGS)
+
+scripts: ## list the Lua scripts that Redlatch runs on the server
+	@go run ./cmd/redlatch scripts $(ARGS)
+
+interop: ## Go and a real Redisson JVM on one Redis: a line for each direction and topic
+	@scripts/setup.sh go cc redis java maven
+	@go test -json -race -count=1 -p 1 -timeout 30m $(ARGS) ./interop/... | go -C tools run ./interoptable
+
+matrix: ## every server, topology and Redisson release (comes with a later release)
+	@echo "make matrix comes with a later release; this one is tested by make test, on one redis-server and one Redisson" >&2
+	@exit 1
+
+soak: ## run the stress tests for SECONDS=n each
+	@scripts/soak.sh "$(SECONDS)"
+
+fuzz: ## run every fuzz test for SECONDS=n each
+	@scripts/fuzz.sh "$(SECONDS)"
+
+bench: ## run the benchmarks, five times each; figures also in .build/bench.txt
+	@scripts/bench.sh -count=5 $(ARGS)
+
+bench-quick: ## run the benchmarks once and briefly
+	@scripts/bench.sh -benchtime=200ms $(ARGS)
+
+bench-peers: ## compare with other lock libraries (comes with a later release)
+	@echo "make bench-peers comes with a later release; make bench measures Redlatch itself" >&2
+	@exit 1
