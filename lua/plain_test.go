@@ -1,0 +1,140 @@
+package lua_test
+
+import "testing"
+
+// RL-01, RL-02, RL-05, RL-07, RL-10, RL-16; wire-protocol.md §3. Each row also proves that no latch is left behind
+// (after.latch is 0), and that nothing is published but what it says.
+
+func TestAcquire(t *testing.T) {
+	runRows(t, []row{
+		{
+			promise: "takes a free lock", steps: []step{{acquire(own), taken}},
+			after: holds(own, 1),
+		},
+		{
+			promise: "takes what is left of the same owner, counted from 1", given: hadTwice,
+			steps: []step{{acquire(own), taken}}, after: holds(own, 1),
+		},
+		{
+			promise: "tells how long a foreign owner may hold", given: others,
+			steps: []step{{acquire(own), heldFor(old)}}, after: others,
+		},
+		{
+			promise: "tells that a foreign hold has no end", given: state{fields: others.fields, ttl: forever},
+			steps: []step{{acquire(own), heldFor(forever)}}, after: state{fields: others.fields, ttl: forever},
+		},
+		{
+			promise: "keeps two owners of one client apart", given: hadOnce,
+			steps: []step{{acquire(next), heldFor(old)}}, after: hadOnce,
+		},
+	})
+}
+
+func TestReenter(t *testing.T) {
+	runRows(t, []row{
+		{
+			promise: "raises the count and renews the lease", given: hadOnce,
+			steps: []step{{reenter(own, 2), true}}, after: holds(own, 2),
+		},
+		{
+			promise: "does not create a lock that has expired", steps: []step{{reenter(own, 2), false}},
+		},
+		{
+			promise: "does not touch a foreign lock", given: others,
+			steps: []step{{reenter(own, 2), false}}, after: others,
+		},
+	})
+}
+
+func TestRelease(t *testing.T) {
+	runRows(t, []row{
+		{
+			promise: "the last one frees and publishes once", given: hadOnce,
+			steps: []step{{release(own, 0), freed}}, messages: 1,
+		},
+		{
+			promise: "to a lower count keeps the lock for its lease and is silent", given: hadTwice,
+			steps: []step{{release(own, 1), remains}}, after: holds(own, 1),
+		},
+		{
+			promise: "to 0 frees whatever the count was", given: hadTwice,
+			steps: []step{{release(own, 0), freed}}, messages: 1,
+		},
+		{
+			promise: "of a lock that is gone is not held and silent", steps: []step{{release(own, 0), unheld}},
+		},
+		{
+			promise: "to a lower count of a lock that is gone does not create it", steps: []step{{release(own, 1), unheld}},
+		},
+		{
+			promise: "of a foreign lock touches nothing and is silent", given: others,
+			steps: []step{{release(own, 0), unheld}}, after: others,
+		},
+		{
+			promise: "to a lower count of a foreign lock touches nothing", given: others,
+			steps: []step{{release(own, 1), unheld}}, after: others,
+		},
+		{
+			promise: "level by level publishes at the last alone", steps: []step{
+				{acquire(own), taken}, {reenter(own, 2), true}, {reenter(own, 3), true},
+				{release(own, 2), remains}, {release(own, 1), remains}, {release(own, 0), freed},
+				{release(own, 0), unheld},
+			}, messages: 1,
+		},
+		{
+			promise: "lets the next owner in", steps: []step{
+				{acquire(own), taken}, {acquire(foreign), heldFor(lease)}, {release(own, 0), freed}, {acquire(foreign), taken},
+			}, after: holds(foreign, 1), messages: 1,
+		},
+	})
+}
+
+func TestForceRelease(t *testing.T) {
+	runRows(t, []row{
+		{
+			promise: "frees a foreign lock and publishes once", given: others,
+			steps: []step{{forceRelease, freed}}, messages: 1,
+		},
+		{
+			promise: "frees all counts of an owner", given: hadTwice,
+			steps: []step{{forceRelease, freed}}, messages: 1,
+		},
+		{
+			promise: "frees a lock that has no TTL", given: state{fields: others.fields, ttl: forever},
+			steps: []step{{forceRelease, freed}}, messages: 1,
+		},
+		{
+			promise: "of a free lock does nothing and is silent", steps: []step{{forceRelease, notFreed}},
+		},
+		{
+			promise: "leaves the old owner nothing to release", given: hadOnce,
+			steps: []step{{forceRelease, freed}, {acquire(foreign), taken}, {release(own, 0), unheld}},
+			after: holds(foreign, 1), messages: 1,
+		},
+	})
+}
+
+func TestHandOver(t *testing.T) {
+	runRows(t, []row{
+		{
+			promise: "passes the lock on in silence", given: hadOnce,
+			steps: []step{{handOver(own, next), true}}, after: holds(next, 1),
+		},
+		{
+			promise: "counts the next owner from 1", given: hadTwice,
+			steps: []step{{handOver(own, next), true}}, after: holds(next, 1),
+		},
+		{
+			promise: "of a lock that is gone does not create it", steps: []step{{handOver(own, next), false}},
+		},
+		{
+			promise: "of a foreign lock touches nothing", given: others,
+			steps: []step{{handOver(own, next), false}}, after: others,
+		},
+		{
+			promise: "leaves the old owner nothing to release or renew", given: hadOnce, steps: []step{
+				{handOver(own, next), true}, {release(own, 0), unheld}, {renew(own), []bool{false}}, {reenter(own, 2), false},
+			}, after: holds(next, 1),
+		},
+	})
+}
