@@ -14,8 +14,8 @@ const (
 	highestPort = 22000
 )
 
-// freePort returns a port of 127.0.0.1 on which nobody listened a moment ago.
-func freePort() (int, error) {
+// FreePort returns a port of 127.0.0.1 on which nobody listened a moment ago, and that no outgoing connection will be given.
+func FreePort() (int, error) {
 	var err error
 	for range 200 {
 		port := lowestPort + rand.IntN(highestPort-lowestPort)

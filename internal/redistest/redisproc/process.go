@@ -107,7 +107,7 @@ func (p *Process) startSomewhere(ctx context.Context) error {
 	}
 	var err error
 	for range portAttempts {
-		if p.port, err = freePort(); err != nil {
+		if p.port, err = FreePort(); err != nil {
 			return err
 		}
 		if err = p.start(ctx); !errors.Is(err, errPortTaken) {
