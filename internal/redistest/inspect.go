@@ -2,7 +2,6 @@ package redistest
 
 import (
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -49,18 +48,6 @@ func (s *Server) ResetStats(t testing.TB) {
 	clear(s.looks)
 	s.looks["config|resetstat"]++ // counted when it is done, that is, after the reset
 	s.looks["config"]++           // the name before 7.0
-}
-
-// Channels are all channels and shard channels that somebody is subscribed to by name, sorted.
-func (s *Server) Channels(t testing.TB) []string {
-	t.Helper()
-	channels := s.Do(t, "PUBSUB", "CHANNELS").Texts()
-	// Servers before 7.0 have no shard channels and answer with an error.
-	if sharded, err := s.TryDo("PUBSUB", "SHARDCHANNELS"); err == nil {
-		channels = append(channels, sharded.Texts()...)
-	}
-	slices.Sort(channels)
-	return slices.Compact(channels)
 }
 
 // ClientInfo is one line of CLIENT LIST.

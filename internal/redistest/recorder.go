@@ -25,29 +25,29 @@ type Message struct{ Channel, Payload string }
 
 // Recorder collects published messages in the order in which the server delivered them. It is safe for concurrent use.
 type Recorder struct {
-	server   *Server
+	endpoint *Endpoint
 	messages *stream[Message] // fences included, as messages on channels that begin with fencePrefix
 }
 
 // Record subscribes to the patterns, as PSUBSCRIBE takes them, with none to "*", and collects until the test ends. When
 // it returns the server has confirmed the subscription. A message that matches two patterns is recorded twice.
-func (s *Server) Record(t testing.TB, patterns ...string) *Recorder {
+func (e *Endpoint) Record(t testing.TB, patterns ...string) *Recorder {
 	t.Helper()
 	if len(patterns) == 0 {
 		patterns = []string{"*"}
 	}
-	return s.record(t, "PSUBSCRIBE", patterns)
+	return e.record(t, "PSUBSCRIBE", patterns)
 }
 
 // RecordSharded is Record for messages sent with SPUBLISH; it takes channel names, since shard channels have no patterns.
-func (s *Server) RecordSharded(t testing.TB, channels ...string) *Recorder {
+func (e *Endpoint) RecordSharded(t testing.TB, channels ...string) *Recorder {
 	t.Helper()
-	return s.record(t, "SSUBSCRIBE", channels)
+	return e.record(t, "SSUBSCRIBE", channels)
 }
 
-func (s *Server) record(t testing.TB, command string, names []string) *Recorder {
+func (e *Endpoint) record(t testing.TB, command string, names []string) *Recorder {
 	t.Helper()
-	c, err := s.dialWatcher()
+	c, err := e.dialWatcher()
 	if err != nil {
 		t.Fatalf("redistest: record messages: %v", err)
 	}
@@ -55,7 +55,7 @@ func (s *Server) record(t testing.TB, command string, names []string) *Recorder 
 		_ = c.Close()
 		t.Fatalf("redistest: record messages of %v: %v", names, err)
 	}
-	r := &Recorder{server: s, messages: newStream[Message]()}
+	r := &Recorder{endpoint: e, messages: newStream[Message]()}
 	joined := make(chan struct{})
 	go func() {
 		defer close(joined)
@@ -128,7 +128,7 @@ func (r *Recorder) Messages(t testing.TB) []Message {
 func (r *Recorder) fenced(t testing.TB) []Message {
 	t.Helper()
 	fence := newFence()
-	r.server.Do(t, "PUBLISH", fence, "")
+	r.endpoint.Do(t, "PUBLISH", fence, "")
 	seen := 0
 	items, err := r.messages.await(func(items []Message) bool {
 		for seen = range items {
@@ -171,8 +171,8 @@ func withoutFences(items []Message) []Message {
 }
 
 // dialWatcher opens a connection under ownName.
-func (s *Server) dialWatcher() (*Conn, error) {
-	c, err := s.dial()
+func (e *Endpoint) dialWatcher() (*Conn, error) {
+	c, err := e.dial()
 	if err != nil {
 		return nil, err
 	}

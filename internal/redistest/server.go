@@ -2,13 +2,9 @@ package redistest
 
 import (
 	"context"
-	"crypto/tls"
-	"net/url"
 	"sync"
 	"testing"
 	"time"
-
-	"github.com/redis/rueidis"
 
 	"github.com/redlatch/redlatch/internal/redistest/redisproc"
 )
@@ -18,9 +14,8 @@ const launchTimeout = 5 * time.Minute
 
 // Server is a running Redis. It is safe for concurrent use.
 type Server struct {
-	backend  backend
-	password string
-	tls      *tls.Config // what clients need; nil for plain TCP
+	Endpoint
+	backend backend
 
 	statsMu sync.Mutex
 	looks   map[string]int64 // guarded by statsMu: calls in INFO commandstats that CommandStats itself has caused
@@ -75,32 +70,15 @@ func Launch(ctx context.Context, o Options) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Server{backend: running, password: o.Password, tls: clients, looks: make(map[string]int64)}, nil
+	return &Server{
+		Endpoint: Endpoint{addr: running.Addr(), password: o.Password, tls: clients},
+		backend:  running,
+		looks:    make(map[string]int64),
+	}, nil
 }
 
 // Close ends the server and waits for its end. It is idempotent.
 func (s *Server) Close() error { return s.backend.Close() }
-
-// Addr is host:port; for a process 127.0.0.1:port. It stays the same over Restart.
-func (s *Server) Addr() string { return s.backend.Addr() }
-
-// URL is redis://127.0.0.1:port or rediss://…, with the password if the server has one.
-func (s *Server) URL() string {
-	u := url.URL{Scheme: "redis", Host: s.Addr()}
-	if s.tls != nil {
-		u.Scheme = "rediss"
-	}
-	if s.password != "" {
-		u.User = url.UserPassword("", s.password)
-	}
-	return u.String()
-}
-
-// Password is the default user's password, "" for none.
-func (s *Server) Password() string { return s.password }
-
-// TLS is what a client needs to trust the server; nil when it speaks plain TCP. Each call returns a copy.
-func (s *Server) TLS() *tls.Config { return s.tls.Clone() }
 
 // Log is the end of what the server wrote.
 func (s *Server) Log() string { return s.backend.Log() }
@@ -143,69 +121,4 @@ func (s *Server) Restart(t testing.TB) {
 	if err := s.backend.Restart(ctx); err != nil {
 		t.Fatalf("redistest: restart the server: %v", err)
 	}
-}
-
-// ClientOption is what a rueidis client needs to reach the server, with as few connections as it can do with.
-func (s *Server) ClientOption() rueidis.ClientOption {
-	return rueidis.ClientOption{
-		InitAddress:       []string{s.Addr()},
-		Password:          s.password,
-		TLSConfig:         s.TLS(),
-		DisableCache:      true,
-		ForceSingleClient: true,
-		PipelineMultiplex: -1, // one connection
-		ClientSetInfo:     rueidis.DisableClientSetInfo,
-	}
-}
-
-// Client is a rueidis client for assertions, closed with the test.
-func (s *Server) Client(t testing.TB) rueidis.Client {
-	t.Helper()
-	c, err := rueidis.NewClient(s.ClientOption())
-	if err != nil {
-		t.Fatalf("redistest: open a client of %s: %v", s.Addr(), err)
-	}
-	t.Cleanup(c.Close)
-	return c
-}
-
-// Dial opens a bare connection, closed with the test.
-func (s *Server) Dial(t testing.TB) *Conn {
-	t.Helper()
-	c, err := s.dial()
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = c.Close() })
-	return c
-}
-
-func (s *Server) dial() (*Conn, error) {
-	return dial(context.Background(), s.Addr(), s.tls, s.password)
-}
-
-// Do sends one command over a connection of its own and fails the test on an error reply.
-func (s *Server) Do(t testing.TB, args ...string) Reply {
-	t.Helper()
-	reply, err := s.TryDo(args...)
-	if err != nil {
-		t.Fatalf("redistest: %v: %v", args, err)
-	}
-	return reply
-}
-
-// TryDo is Do for a command that may fail; an error reply is a ReplyError.
-func (s *Server) TryDo(args ...string) (Reply, error) {
-	c, err := s.dial()
-	if err != nil {
-		return Reply{}, err
-	}
-	defer c.Close()
-	return c.Do(args...)
-}
-
-// FlushAll empties every database.
-func (s *Server) FlushAll(t testing.TB) {
-	t.Helper()
-	s.Do(t, "FLUSHALL")
 }

@@ -35,9 +35,9 @@ type Item struct{ Name, Value string }
 
 // Snapshot reads the keyspace, key by key: a picture of one moment only while nobody writes. A key that vanishes
 // meanwhile is left out. A type that no lock uses (a stream, a module's type) fails the test.
-func (s *Server) Snapshot(t testing.TB) Snapshot {
+func (e *Endpoint) Snapshot(t testing.TB) Snapshot {
 	t.Helper()
-	c, err := s.dial()
+	c, err := e.dial()
 	if err != nil {
 		t.Fatalf("redistest: take a snapshot: %v", err)
 	}
