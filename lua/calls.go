@@ -83,9 +83,12 @@ func Renew(locks, owners []string, lease time.Duration) Call[[]bool] {
 	return Call[[]bool]{renew, locks, args, readBools}
 }
 
-// HandOver passes a plain lock between two owners of one client; false when from does not hold it.
-func HandOver(lock, latch, from, to string, lease time.Duration) Call[bool] {
-	return Call[bool]{handOver, []string{lock, latch}, []string{from, to, millis(lease)}, readBool}
+// HandOver passes a plain lock between two owners of one client; not acquired when from does not hold it.
+func HandOver(lock, latch, from, to string, lease time.Duration) Call[Grant] {
+	return Call[Grant]{handOver, []string{lock, latch}, []string{from, to, millis(lease)}, func(m rueidis.RedisMessage) (Grant, error) {
+		passed, err := readBool(m)
+		return Grant{Acquired: passed}, err
+	}}
 }
 
 // Inspect reads type, TTL and fields of a lock.

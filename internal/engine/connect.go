@@ -1,0 +1,122 @@
+package engine
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/redis/rueidis"
+
+	"github.com/redlatch/redlatch/config"
+	"github.com/redlatch/redlatch/lua"
+)
+
+// pingInterval is how often an idle connection is tried; one that does not answer within the command timeout is given up, and
+// with it the belief that messages still arrive.
+const pingInterval = 5 * time.Second
+
+// connect makes the connection that all requests share. ctx bounds the opening, together with ConnectTimeout.
+func connect(ctx context.Context, cfg config.Config) (rueidis.Client, error) {
+	var addresses []string
+	network := "tcp"
+	for _, a := range cfg.Servers.Addresses() {
+		network = a.Network
+		addresses = append(addresses, a.Addr)
+	}
+	// Connections made later belong to no call: opening ends when the first one stands.
+	opening, opened := context.WithCancel(ctx)
+	defer opened()
+	var open atomic.Bool
+	client, err := rueidis.NewClient(rueidis.ClientOption{
+		InitAddress:       addresses,
+		Username:          cfg.Username,
+		Password:          cfg.Password,
+		ClientName:        cfg.ClientName,
+		SelectDB:          cfg.Database,
+		TLSConfig:         cfg.TLS,
+		ForceSingleClient: true,
+		DisableCache:      true, // no key is read twice from here
+		DisableRetry:      true, // an acquire that is sent again behind our back would be counted twice
+		PipelineMultiplex: -1,   // one connection: requests of one lock arrive in the order of their sending
+		Dialer:            net.Dialer{Timeout: cfg.ConnectTimeout, KeepAlive: pingInterval},
+		ConnWriteTimeout:  cfg.Timeout,
+		DialCtxFn: func(dialing context.Context, address string, d *net.Dialer, t *tls.Config) (net.Conn, error) {
+			if !open.Load() {
+				dialing = opening
+			}
+			if t != nil {
+				return (&tls.Dialer{NetDialer: d, Config: t}).DialContext(dialing, network, address)
+			}
+			return d.DialContext(dialing, network, address)
+		},
+	})
+	open.Store(true)
+	if err != nil {
+		if client != nil {
+			client.Close()
+		}
+		if ctx.Err() != nil {
+			err = ended(ctx)
+		}
+		return nil, fmt.Errorf("connect to %s: %w", strings.Join(addresses, ", "), explain(err))
+	}
+	return client, nil
+}
+
+// explain adds what to do to what a server or the network said while connecting.
+func explain(err error) error {
+	switch {
+	case serverSays(err, "WRONGPASS", "NOAUTH", "invalid username-password", "invalid password"):
+		return fmt.Errorf("the server refused user and password; check Username and Password: %w", err)
+	case serverSays(err, "NOPERM"):
+		return fmt.Errorf("the user's ACL does not allow to connect and run scripts; see docs/operations for the ACL: %w", err)
+	case serverSays(err, "DB index", "out of range"):
+		return fmt.Errorf("the server has no such database; check Database: %w", err)
+	case errors.Is(err, context.DeadlineExceeded), isTimeout(err):
+		return fmt.Errorf("no answer in time; is this a Redis server, with TLS as configured?: %w", err)
+	case notConnected(err):
+		return err
+	}
+	if _, reply := rueidis.IsRedisErr(err); !reply && !errors.Is(err, context.Canceled) {
+		return fmt.Errorf("the answer is not that of a Redis server (or TLS is on at one side only): %w", err)
+	}
+	return err
+}
+
+// check makes sure that locks can work here at all, before anybody relies on it.
+func (e *Engine) check(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, e.cfg.Timeout)
+	defer cancel()
+	if _, err := lua.Run(ctx, e.conn, lua.Probe()); err != nil {
+		return fmt.Errorf("run a first script (locks need EVAL and EVALSHA): %w", explain(err))
+	}
+	return nil
+}
+
+// dedicate opens the connection for messages.
+func (e *Engine) dedicate(context.Context) (rueidis.DedicatedClient, func(), error) {
+	client, release := e.conn.Dedicate()
+	return client, release, nil
+}
+
+// latches makes the names of requests: 32 hexadecimal digits as Redisson has, unique to the client and the request.
+type latches struct {
+	prefix string
+	last   atomic.Uint64
+}
+
+func newLatchPrefix(clientID string) string { return strings.ReplaceAll(clientID, "-", "")[:16] }
+
+func (l *latches) next() string {
+	var digits [16]byte
+	const hexDigits = "0123456789abcdef"
+	for n, i := l.last.Add(1), 15; i >= 0; n, i = n>>4, i-1 {
+		digits[i] = hexDigits[n&15]
+	}
+	return l.prefix + string(digits[:])
+}

@@ -1,0 +1,226 @@
+package engine
+
+import (
+	"container/heap"
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/redlatch/redlatch/lua"
+)
+
+// renewal is what the watchdog knows of a tenure.
+type renewal struct {
+	due      time.Time // when to renew; zero: not
+	inFlight bool
+	failures int
+	lastErr  error // of the last renewal, nil when it succeeded
+}
+
+// schedule is a heap of tenures with holds, by the time of their next event: a renewal, or the end of their trust. One heap and
+// one timer serve any number of holds.
+type schedule []*tenure
+
+func (s schedule) Len() int           { return len(s) }
+func (s schedule) Less(i, j int) bool { return s[i].at.Before(s[j].at) }
+func (s schedule) Swap(i, j int)      { s[i], s[j] = s[j], s[i]; s[i].index, s[j].index = i, j }
+func (s *schedule) Push(x any)        { t := x.(*tenure); t.index = len(*s); *s = append(*s, t) }
+func (s *schedule) Pop() any {
+	last := len(*s) - 1
+	t := (*s)[last]
+	(*s)[last], *s = nil, (*s)[:last]
+	t.index = -1
+	return t
+}
+
+// scheduleLocked puts a tenure at the time of its next event, and wakes the watchdog when that is sooner than it would wake.
+func (e *Engine) scheduleLocked(t *tenure) {
+	if len(t.holds) == 0 {
+		e.unscheduleLocked(t)
+		return
+	}
+	t.at = t.trust.until
+	if r := t.renewal; !r.inFlight && !r.due.IsZero() && r.due.Before(t.at) {
+		t.at = r.due
+	}
+	if t.index < 0 {
+		heap.Push(&e.schedule, t)
+	} else {
+		heap.Fix(&e.schedule, t.index)
+	}
+	if t.at.Before(e.wakeAt) {
+		e.wakeAt = t.at
+		select {
+		case e.reschedule <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// planLocked sets when the lease that a request sent at sent has armed is to be renewed: when two thirds of the watchdog timeout are left of
+// it, so a third of the timeout after the last confirmed renewal; a shorter lease after a third of it.
+func (e *Engine) planLocked(t *tenure, sent time.Time, lease time.Duration) {
+	t.renewal.due = sent.Add(max(lease-e.cfg.LockWatchdogTimeout*2/3, lease/3))
+	t.renewal.failures, t.renewal.lastErr = 0, nil
+	e.scheduleLocked(t)
+}
+
+// renewSoonLocked plans a renewal of which nothing is known but that it is needed.
+func (e *Engine) renewSoonLocked(t *tenure) {
+	pause := e.cfg.LockWatchdogTimeout / 30 << min(t.renewal.failures, 3)
+	t.renewal.due = time.Now().Add(min(pause, e.cfg.LockWatchdogTimeout/6))
+	e.scheduleLocked(t)
+}
+
+// watched tells whether any hold of the tenure wants to be renewed now.
+func (t *tenure) watched(now time.Time) bool {
+	for _, h := range t.holds {
+		if now.Before(h.renewUntil) {
+			return true
+		}
+	}
+	return false
+}
+
+// watch is the watchdog's goroutine. It never waits for a server: renewals go out beside it, so that a slow one can't keep it from
+// telling a holder that its time is over.
+func (e *Engine) watch() {
+	const idle = time.Hour
+	timer := time.NewTimer(idle)
+	defer timer.Stop()
+	for {
+		now := time.Now()
+		e.mu.Lock()
+		lost, due := e.eventsLocked(now)
+		next := idle
+		if len(e.schedule) > 0 {
+			next = e.schedule[0].at.Sub(now)
+		}
+		e.wakeAt = now.Add(next)
+		e.mu.Unlock()
+		e.tell(lost)
+		if len(due) > 0 {
+			e.workers.Go(func() { e.renewAll(due) })
+		}
+		timer.Reset(next)
+		select {
+		case <-timer.C:
+		case <-e.reschedule:
+		case <-e.life.Done():
+			return
+		}
+	}
+}
+
+// eventsLocked ends the tenures whose time is over and collects those to renew. What is due soon goes along, so that holds
+// acquired one after the other share a script.
+func (e *Engine) eventsLocked(now time.Time) (lost []*Hold, due []renewing) {
+	soon := now.Add(e.cfg.LockWatchdogTimeout / 30)
+	for len(e.schedule) > 0 {
+		t := e.schedule[0]
+		switch r := &t.renewal; {
+		case t.trust.passed(now):
+			lost = append(lost, e.loseLocked(t, t.expired())...)
+			continue
+		case r.inFlight || r.due.IsZero() || r.due.After(soon):
+			return lost, due
+		case !t.watched(now):
+			r.due = time.Time{}
+		default:
+			r.inFlight = true
+			due = append(due, renewing{t, t.trust.epoch})
+		}
+		e.scheduleLocked(t)
+	}
+	return lost, due
+}
+
+// renewing is a tenure whose renewal is on its way, and the armings that were sent before it.
+type renewing struct {
+	tenure *tenure
+	epoch  int
+}
+
+// renewAll renews in batches, all in one pipeline.
+func (e *Engine) renewAll(due []renewing) {
+	batches := e.batches(due)
+	calls := make([]lua.Call[[]bool], len(batches))
+	for i, batch := range batches {
+		keys, fields := make([]string, len(batch)), make([]string, len(batch))
+		for j, r := range batch {
+			keys[j], fields[j] = r.tenure.place.key, r.tenure.place.field
+		}
+		calls[i] = batch[0].tenure.lock.Kind.Renew(keys, fields, e.cfg.LockWatchdogTimeout)
+	}
+	sent := time.Now()
+	for i, result := range callAll(e, calls) {
+		e.renewed(batches[i], sent, result)
+	}
+}
+
+// batches groups what one script can renew.
+func (e *Engine) batches(due []renewing) [][]renewing {
+	byKind := make(map[Kind][]renewing)
+	for _, r := range due {
+		kind := r.tenure.lock.Kind
+		byKind[kind] = append(byKind[kind], r)
+	}
+	var batches [][]renewing
+	for _, same := range byKind {
+		batches = slices.AppendSeq(batches, slices.Chunk(same, e.cfg.LockWatchdogBatchSize))
+	}
+	return batches
+}
+
+// renewed draws the conclusions from the answer to one batch.
+func (e *Engine) renewed(batch []renewing, sent time.Time, result lua.Result[[]bool]) {
+	if result.Err == nil && len(result.Value) != len(batch) {
+		result.Err = fmt.Errorf("the server answered for %d locks instead of %d", len(result.Value), len(batch))
+	}
+	if result.Err != nil && e.life.Err() == nil {
+		e.log.Warn("locks could not be renewed; tried again while they can be trusted", "locks", len(batch), "error", describe(result.Err))
+	}
+	end := e.trustEnd(sent, e.cfg.LockWatchdogTimeout)
+	now := time.Now()
+	var lost []*Hold
+	e.mu.Lock()
+	for i, r := range batch {
+		t := r.tenure
+		t.renewal.inFlight = false
+		switch {
+		case len(t.holds) == 0: // released or lost meanwhile
+		case t.trust.passed(now): // an answer that comes too late changes nothing
+			lost = append(lost, e.loseLocked(t, t.expired())...)
+		case result.Err != nil:
+			t.renewal.failures++
+			t.renewal.lastErr = describe(result.Err)
+			e.renewSoonLocked(t)
+		case r.epoch != t.trust.epoch || t.debts > 0: // says nothing about what was armed since, or may still be
+			e.renewSoonLocked(t)
+		case result.Value[i]:
+			t.trust.renewed(end)
+			e.planLocked(t, sent, e.cfg.LockWatchdogTimeout)
+		default:
+			lost = append(lost, e.loseLocked(t, errGone)...)
+		}
+	}
+	e.mu.Unlock()
+	e.tell(lost)
+	kind := EventRenewed
+	if result.Err != nil {
+		kind = EventRenewalFailed
+	}
+	if e.observe != nil {
+		for _, r := range batch {
+			e.report(Event{Kind: kind, Lock: r.tenure.lock, Err: result.Err})
+		}
+	}
+}
+
+// callAll runs scripts in one pipeline within the command timeout.
+func callAll[T any](e *Engine, calls []lua.Call[T]) []lua.Result[T] {
+	ctx, cancel := context.WithTimeout(e.life, e.cfg.Timeout)
+	defer cancel()
+	return lua.RunAll(ctx, e.conn, calls)
+}
