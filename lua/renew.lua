@@ -1,17 +1,21 @@
 -- Renews the leases of many locks, each only where its owner still holds it.
 --
 -- KEYS[1..]  lock   hashes of the locks
--- ARGV[1]    lease  milliseconds until each lock expires by itself
+-- ARGV[1]    lease  milliseconds that each lock has left at least
 -- ARGV[2..]  owner  field of the owner, one for each lock
 -- reply      list   for each lock: 1 renewed, 0 not held by this owner any more
 --
 -- A key that is no hash any more is one lost lock and must not end the renewal of the others: hence pcall.
+-- A lease that lasts longer is left alone, so that a renewal which arrives late can't shorten one that was given since.
 
+local lease = tonumber(ARGV[1])
 local renewed = {}
 for i, lock in ipairs(KEYS) do
     local held = redis.pcall('hexists', lock, ARGV[i + 1])
     if held == 1 then
-        redis.call('pexpire', lock, ARGV[1])
+        if redis.call('pttl', lock) < lease then
+            redis.call('pexpire', lock, lease)
+        end
         renewed[i] = 1
     else
         renewed[i] = 0
