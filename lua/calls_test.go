@@ -152,3 +152,19 @@ func TestBarIsAtLeastAMillisecond(t *testing.T) {
 		require.Equal(t, "1", lua.Settle("lock", "latch", "owner", bar).Args[1], "bar %v", bar)
 	}
 }
+
+// A lease that rounds to nothing would delete the lock in the same breath in which the reply says that it was taken.
+func TestLeaseIsAtLeastAMillisecond(t *testing.T) {
+	for _, lease := range []time.Duration{-time.Second, 0, time.Microsecond, time.Millisecond} {
+		for _, r := range []request{
+			untyped(lua.Acquire("lock", "latch", "owner", lease)),
+			untyped(lua.Reenter("lock", "latch", "owner", lease, 2)),
+			untyped(lua.ReleaseTo("lock", "channel", "latch", lua.Departure{Owner: "owner", Count: 1, Lease: lease})),
+			untyped(lua.Renew([]string{"lock"}, []string{"owner"}, lease)),
+			untyped(lua.HandOver("lock", "latch", "from", "to", lease)),
+		} {
+			at := slices.IndexFunc(r.script.Args, func(p lua.Param) bool { return p.Name == "lease" })
+			require.Equal(t, "1", r.args[at], "%s with a lease of %v", r.script.Name, lease)
+		}
+	}
+}

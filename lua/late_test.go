@@ -80,12 +80,12 @@ func TestSettledRequestDoesNotRunLater(t *testing.T) {
 		},
 		{
 			promise: "hand-over", given: hadOnce,
-			steps: []step{{settle(next), 0}, {handOver(own, next), false}}, after: hadOnce.latched(),
+			steps: []step{{settle(next), 0}, {handOver(own, next), notPassed}}, after: hadOnce.latched(),
 		},
 		{
 			promise: "hand-over that arrives after the first owner took the lock again", given: hadOnce, steps: []step{
-				{handOver(own, next), true}, {settle(next), 1}, {fresh(release(next, 0)), freed}, {fresh(acquire(own)), taken},
-				{handOver(own, next), false},
+				{handOver(own, next), taken}, {settle(next), 1}, {fresh(release(next, 0)), freed}, {fresh(acquire(own)), taken},
+				{handOver(own, next), notPassed},
 			}, after: holds(own, 1).latched(), messages: 1,
 		},
 	})
@@ -135,7 +135,7 @@ func TestEntrySentTwiceCountsOnce(t *testing.T) {
 		},
 		{
 			promise: "hand-over", given: hadOnce,
-			steps: []step{{handOver(own, next), true}, {handOver(own, next), false}}, after: holds(next, 1),
+			steps: []step{{handOver(own, next), taken}, {handOver(own, next), notPassed}}, after: holds(next, 1),
 		},
 		{
 			promise: "forced release", given: hadOnce,
@@ -150,7 +150,7 @@ func TestNoLatchIsWrittenWithoutAFault(t *testing.T) {
 		promise: "in a life of a lock",
 		steps: []step{
 			{acquire(own), taken}, {acquire(foreign), heldFor(lease)}, {reenter(own, 2), true}, {renew(own), []bool{true}},
-			{release(own, 1), remains}, {handOver(own, next), true}, {release(own, 0), unheld}, {release(next, 0), freed},
+			{release(own, 1), remains}, {handOver(own, next), taken}, {release(own, 0), unheld}, {release(next, 0), freed},
 			{release(next, 0), unheld}, {acquire(foreign), taken}, {forceRelease, freed}, {renew(foreign), []bool{false}},
 		},
 		messages: 2,

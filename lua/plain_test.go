@@ -1,6 +1,12 @@
 package lua_test
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/redlatch/redlatch/internal/redistest"
+)
 
 // RL-01, RL-02, RL-05, RL-07, RL-10, RL-16; wire-protocol.md §3. Each row also proves that no latch is left behind
 // (after.latch is 0), and that nothing is published but what it says.
@@ -118,23 +124,34 @@ func TestHandOver(t *testing.T) {
 	runRows(t, []row{
 		{
 			promise: "passes the lock on in silence", given: hadOnce,
-			steps: []step{{handOver(own, next), true}}, after: holds(next, 1),
+			steps: []step{{handOver(own, next), taken}}, after: holds(next, 1),
 		},
 		{
 			promise: "counts the next owner from 1", given: hadTwice,
-			steps: []step{{handOver(own, next), true}}, after: holds(next, 1),
+			steps: []step{{handOver(own, next), taken}}, after: holds(next, 1),
 		},
 		{
-			promise: "of a lock that is gone does not create it", steps: []step{{handOver(own, next), false}},
+			promise: "of a lock that is gone does not create it", steps: []step{{handOver(own, next), notPassed}},
 		},
 		{
 			promise: "of a foreign lock touches nothing", given: others,
-			steps: []step{{handOver(own, next), false}}, after: others,
+			steps: []step{{handOver(own, next), notPassed}}, after: others,
 		},
 		{
 			promise: "leaves the old owner nothing to release or renew", given: hadOnce, steps: []step{
-				{handOver(own, next), true}, {release(own, 0), unheld}, {renew(own), []bool{false}}, {reenter(own, 2), false},
+				{handOver(own, next), taken}, {release(own, 0), unheld}, {renew(own), []bool{false}}, {reenter(own, 2), false},
 			}, after: holds(next, 1),
 		},
 	})
+}
+
+// Java clients can listen for the deletion of a lock's key: they must not hear of one while the lock is handed over.
+func TestHandOverDeletesTheKeyAtNoTime(t *testing.T) {
+	server := redistest.Start(t, redistest.WithConfig("notify-keyspace-events", "KEA"))
+	s := newSite(t, server.Client(t), "PUBLISH", "lock")
+	s.set(t, hadOnce)
+	heard := server.Record(t, "__keyevent@0__:del")
+	value, err := handOver(own, next)(s).run(t.Context(), s.conn)
+	s.requireReply(t, 1, taken, value, err)
+	require.Empty(t, heard.Messages(t))
 }

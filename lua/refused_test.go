@@ -64,7 +64,7 @@ func user(t *testing.T, server *redistest.Server, name string) rueidis.Client {
 func TestForbiddenChannelLeavesNoDoubtThatTheLockIsFree(t *testing.T) {
 	server := redistest.Start(t, redistest.WithUser("mute on >secret ~* resetchannels +@all"))
 	mute, all := user(t, server, "mute"), server.Client(t)
-	for _, publish := range []string{"PUBLISH", "SPUBLISH"} {
+	for _, publish := range publishCommands() {
 		for name, ask := range map[string]func(*site) request{"release": release(own, 0), "force-release": forceRelease} {
 			t.Run(publish+" by "+name, func(t *testing.T) {
 				s := newSite(t, all, publish, name+publish)
@@ -85,6 +85,26 @@ func TestForbiddenChannelLeavesNoDoubtThatTheLockIsFree(t *testing.T) {
 			})
 		}
 	}
+}
+
+// A publish command that the server does not have (SPUBLISH before 7.0) is one more way to be refused.
+func TestUnknownPublishCommandLeavesNoDoubtThatTheLockIsFree(t *testing.T) {
+	forEachSetting(t, func(t *testing.T, conn rueidis.Client, in setting) {
+		for name, ask := range map[string]func(*site) request{"release": release(own, 0), "force-release": forceRelease} {
+			s := newSite(t, conn, in.publish, name)
+			s.set(t, hadOnce)
+			old := *s
+			old.publish = "PUBLISHMORE"
+			value, err := ask(&old).run(t.Context(), conn)
+			require.NoError(t, err, name)
+			left, ok := value.(lua.Release)
+			require.True(t, ok)
+			require.True(t, left.Held && left.Freed, name)
+			require.Contains(t, left.Untold, "nknown", name)
+			s.requireState(t, nobody)
+			require.Empty(t, s.messages(t))
+		}
+	})
 }
 
 // A release that publishes nothing asks for no channel.
@@ -143,5 +163,15 @@ func TestRenewOfAForbiddenKeyIsAnErrorAndNotALoss(t *testing.T) {
 	_, err := lua.Run(t.Context(), user(t, server, "partly"),
 		lua.Renew([]string{s.lock, "lock-forbidden"}, []string{own, own}, 2*old))
 	require.ErrorContains(t, err, "NOPERM")
+	s.requireState(t, hadOnce)
+}
+
+// What the user may not run is no proof that the lock is lost: telling the holder so would end work that is safe.
+func TestRenewWithoutPermissionIsAnErrorAndNotALoss(t *testing.T) {
+	server := redistest.Start(t, redistest.WithUser("partly on >secret ~* &* +@all -hexists"))
+	s := newSite(t, server.Client(t), "PUBLISH", "lock")
+	s.set(t, hadOnce)
+	value, err := renew(own)(s).run(t.Context(), user(t, server, "partly"))
+	s.requireReply(t, 1, refused("can't run this command"), value, err)
 	s.requireState(t, hadOnce)
 }

@@ -42,7 +42,7 @@ func TestRunSendsAnUnknownScriptInFullWithinTheCall(t *testing.T) {
 	s := newSite(t, conn, "PUBLISH", "lock")
 	for i, step := range []step{
 		{acquire(own), taken}, {reenter(own, 2), true}, {renew(own), []bool{true}}, {settle(own), 2},
-		{fresh(release(own, 1)), remains}, {fresh(handOver(own, next)), true}, {fresh(release(next, 0)), freed},
+		{fresh(release(own, 1)), remains}, {fresh(handOver(own, next)), taken}, {fresh(release(next, 0)), freed},
 		{forceRelease, notFreed}, {inspect, lua.State{Type: "none", TTL: -2 * time.Millisecond, Fields: map[string]string{}}},
 	} {
 		server.Do(t, "SCRIPT", "FLUSH")
@@ -74,14 +74,16 @@ func TestRunAllKeepsOrderAndSendsInFullOnlyWhatIsUnknown(t *testing.T) {
 	const many = 50
 	server := redistest.Start(t)
 	conn := server.Client(t)
-	var calls []lua.Call[bool]
+	var calls []lua.Call[lua.Grant]
 	for i := range many {
 		lock, latch := fmt.Sprintf("lock-%d", i), fmt.Sprintf("latch-%d", i)
+		holder := foreign
 		if i%3 == 0 {
-			server.Do(t, "HSET", lock, own, "1")
+			holder = own
 		}
+		server.Do(t, "HSET", lock, holder, "1")
 		if i%2 == 0 {
-			calls = append(calls, lua.Reenter(lock, latch, own, lease, 2))
+			calls = append(calls, lua.Acquire(lock, latch, own, lease))
 		} else {
 			calls = append(calls, lua.HandOver(lock, latch, own, next, lease))
 		}
@@ -94,7 +96,7 @@ func TestRunAllKeepsOrderAndSendsInFullOnlyWhatIsUnknown(t *testing.T) {
 	require.Len(t, results, many)
 	for i, result := range results {
 		require.NoError(t, result.Err, "call %d", i)
-		require.Equal(t, i%3 == 0, result.Value, "call %d", i)
+		require.Equal(t, i%3 == 0, result.Value.Acquired, "call %d", i)
 	}
 	stats := server.CommandStats(t)
 	require.EqualValues(t, many, stats["evalsha"])
