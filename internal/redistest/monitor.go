@@ -28,7 +28,7 @@ func (c Command) String() string { return fmt.Sprintf("[%d %s] %q", c.DB, c.Clie
 // command is shown before it runs and also when it fails; AUTH and some administrative commands are hidden by the server.
 type Monitor struct {
 	server   *Server
-	commands *stream[Command]
+	commands *feed[Command]
 	conn     *Conn
 	joined   chan struct{}
 }
@@ -44,7 +44,7 @@ func (s *Server) Monitor(t testing.TB) *Monitor {
 		_ = c.Close()
 		t.Fatalf("redistest: monitor the server: %v", err)
 	}
-	m := &Monitor{server: s, commands: newStream[Command](), conn: c, joined: make(chan struct{})}
+	m := &Monitor{server: s, commands: newFeed[Command](), conn: c, joined: make(chan struct{})}
 	go func() {
 		defer close(m.joined)
 		m.commands.end(m.read())

@@ -26,7 +26,7 @@ type Message struct{ Channel, Payload string }
 // Recorder collects published messages in the order in which the server delivered them. It is safe for concurrent use.
 type Recorder struct {
 	endpoint *Endpoint
-	messages *stream[Message] // fences included, as messages on channels that begin with fencePrefix
+	messages *feed[Message] // fences included, as messages on channels that begin with fencePrefix
 }
 
 // Record subscribes to the patterns, as PSUBSCRIBE takes them, with none to "*", and collects until the test ends. When
@@ -55,7 +55,7 @@ func (e *Endpoint) record(t testing.TB, command string, names []string) *Recorde
 		_ = c.Close()
 		t.Fatalf("redistest: record messages of %v: %v", names, err)
 	}
-	r := &Recorder{endpoint: e, messages: newStream[Message]()}
+	r := &Recorder{endpoint: e, messages: newFeed[Message]()}
 	joined := make(chan struct{})
 	go func() {
 		defer close(joined)

@@ -6,38 +6,38 @@ import (
 	"time"
 )
 
-// stream collects what one connection reads, for any number of readers. It is safe for concurrent use.
-type stream[T any] struct {
+// feed collects what one connection reads, for any number of readers. It is safe for concurrent use.
+type feed[T any] struct {
 	mu      sync.Mutex
 	items   []T           // guarded by mu
 	err     error         // guarded by mu: why nothing more will come
 	changed chan struct{} // guarded by mu: closed and replaced at each change
 }
 
-func newStream[T any]() *stream[T] { return &stream[T]{changed: make(chan struct{})} }
+func newFeed[T any]() *feed[T] { return &feed[T]{changed: make(chan struct{})} }
 
-func (s *stream[T]) add(item T) {
+func (s *feed[T]) add(item T) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.items = append(s.items, item)
 	s.wakeLocked()
 }
 
-func (s *stream[T]) end(err error) {
+func (s *feed[T]) end(err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.err = err
 	s.wakeLocked()
 }
 
-func (s *stream[T]) wakeLocked() {
+func (s *feed[T]) wakeLocked() {
 	close(s.changed)
 	s.changed = make(chan struct{})
 }
 
 // await waits until enough says so of all items, and returns a copy of them. It fails when the stream ends or ioTimeout
 // passes first; it then returns what there is.
-func (s *stream[T]) await(enough func([]T) bool) ([]T, error) {
+func (s *feed[T]) await(enough func([]T) bool) ([]T, error) {
 	timeout := time.NewTimer(ioTimeout)
 	defer timeout.Stop()
 	for {
@@ -59,7 +59,7 @@ func (s *stream[T]) await(enough func([]T) bool) ([]T, error) {
 }
 
 // cut drops the first n items.
-func (s *stream[T]) cut(n int) {
+func (s *feed[T]) cut(n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.items = append([]T(nil), s.items[n:]...)
