@@ -50,7 +50,8 @@ final class Failures {
         if (failure instanceof IllegalMonitorStateException) {
             return "illegal-monitor-state";
         }
-        if (failure instanceof InterruptedException) {
+        // Redisson wraps the interrupt that reached it while a command was on its way.
+        if (failure instanceof InterruptedException || failure.getCause() instanceof InterruptedException) {
             return "interrupted";
         }
         if (failure instanceof UnsupportedOperationException) {
