@@ -39,7 +39,7 @@ func (e *RefusedError) remedy() string {
 			e.Channel, command, undo(command))
 	case "MOVED":
 		return "a sharded channel is served only by the master of its slot: connect to the node that is named here"
-	case "ERR":
+	case "unknown": // command
 		if command == "ssubscribe" {
 			return "sharded channels need Redis 7.0 or newer: use plain ones where the server knows no " + e.Command
 		}
@@ -52,7 +52,8 @@ func undo(command string) string {
 	return strings.TrimSuffix(command, "subscribe") + "unsubscribe"
 }
 
-// code is the first word of an error reply: NOPERM, BUSY. It is empty for everything that did not come from the server.
+// code is the first word of an error reply: NOPERM, BUSY. Of a reply that begins with ERR it is the word after that, which
+// rueidis leaves out. It is empty for everything that did not come from the server.
 func code(err error) string {
 	reply, ok := rueidis.IsRedisErr(err)
 	if !ok {
