@@ -49,7 +49,7 @@ type Engine struct {
 	wakeAt   time.Time // when the watchdog wakes by itself
 	held     int       // live holds
 	calls    int       // calls of Acquire and Unlock on their way
-	debts    []*debt
+	debts    []debt
 	owing    int           // debts, those being settled included
 	quiet    chan struct{} // closed and replaced when held, calls and debts may all have become 0; nil when nobody listens
 }

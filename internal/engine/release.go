@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 )
@@ -14,13 +15,20 @@ func (e *Engine) release(ctx context.Context, t *tenure, left int) error {
 		if err == nil {
 			return nil
 		}
-		if failed, ok := err.(failedRequest); !ok {
+		var failed failedRequest
+		if !errors.As(err, &failed) {
 			return err
-		} else if !e.pause(ctx, failed.error, try) {
-			if left == 0 && passing(failed.error) {
-				e.owe(t, e.latches.next())
-				return fmt.Errorf("released, but the server has not confirmed; it is tried again in the background: %w", describe(failed.error))
-			}
+		}
+		if e.pause(ctx, failed.error, try) {
+			continue
+		}
+		switch {
+		case left > 0:
+			return fmt.Errorf("released, but the server has not confirmed; the next release corrects its count: %w", describe(failed.error))
+		case passing(failed.error):
+			e.owe(t, e.latches.next())
+			return fmt.Errorf("released, but the server has not confirmed; it is tried again in the background: %w", describe(failed.error))
+		default:
 			return fmt.Errorf("released, but the server refused; the lock expires by its TTL: %w", describe(failed.error))
 		}
 	}
@@ -86,7 +94,8 @@ func (e *Engine) giveBack(t *tenure) {
 	e.mu.Lock()
 	left := len(t.holds)
 	e.mu.Unlock()
-	if err, failed := e.releaseOnce(t, left).(failedRequest); failed && passing(err) {
+	var failed failedRequest
+	if errors.As(e.releaseOnce(t, left), &failed) && passing(failed.error) {
 		e.owe(t, e.latches.next())
 	}
 }

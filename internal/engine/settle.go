@@ -27,8 +27,7 @@ func (e *Engine) settle(t *tenure, latch string, cause error) (count int, settle
 			return count, true
 		}
 		if !passing(err) {
-			e.log.Warn("a request in doubt can't be settled; if it took effect, its lock expires by its TTL",
-				"lock", t.lock.Name, "owner", t.place.field, "error", describe(err))
+			e.warnUnsettled(t, err)
 			return 0, false
 		}
 	}
@@ -52,7 +51,7 @@ func (e *Engine) owe(t *tenure, latch string) {
 	t.users++
 	t.debts++
 	e.owing++
-	e.debts = append(e.debts, &debt{t, latch})
+	e.debts = append(e.debts, debt{t, latch})
 	select {
 	case e.debtCame <- struct{}{}:
 	default:
@@ -83,8 +82,7 @@ func (e *Engine) settleDebts() {
 // round: its turn orders the settling before or after what the owner does.
 func (e *Engine) settleRound() int {
 	e.mu.Lock()
-	var due []*debt
-	var later []*debt
+	var due, later []debt
 	for _, d := range e.debts {
 		if d.tenure.busy {
 			later = append(later, d)
@@ -112,26 +110,31 @@ func (e *Engine) settleRound() int {
 }
 
 // settled ends a debt or puts it back. It gives the tenure's turn.
-func (e *Engine) settled(d *debt, result lua.Result[int]) {
+func (e *Engine) settled(d debt, result lua.Result[int]) {
 	t := d.tenure
 	e.mu.Lock()
-	known := len(t.holds)
-	e.mu.Unlock()
-	switch {
-	case result.Err != nil && passing(result.Err):
-		e.owe(t, d.latch)
-	case result.Err != nil:
-		e.log.Warn("a request in doubt can't be settled; if it took effect, its lock expires by its TTL",
-			"lock", t.lock.Name, "owner", t.place.field, "error", describe(result.Err))
-	case result.Value > known:
-		e.giveBack(t)
+	defer e.mu.Unlock()
+	defer t.passLocked()
+	if result.Err != nil && passing(result.Err) && e.life.Err() == nil {
+		e.debts = append(e.debts, d)
+		return
 	}
-	e.mu.Lock()
+	if known := len(t.holds); result.Err == nil && result.Value > known {
+		e.mu.Unlock()
+		e.giveBack(t)
+		e.mu.Lock()
+	}
+	if result.Err != nil && e.life.Err() == nil {
+		e.warnUnsettled(t, result.Err)
+	}
 	t.debts--
 	t.users--
 	e.owing--
-	t.passLocked()
 	e.forgetLocked(t)
 	e.stirLocked()
-	e.mu.Unlock()
+}
+
+func (e *Engine) warnUnsettled(t *tenure, err error) {
+	e.log.Warn("a request in doubt can't be settled; if it took effect, its lock expires by its TTL",
+		"lock", t.lock.Name, "owner", t.place.field, "error", describe(err))
 }
