@@ -172,6 +172,6 @@ func TestRenewWithoutPermissionIsAnErrorAndNotALoss(t *testing.T) {
 	s := newSite(t, server.Client(t), "PUBLISH", "lock")
 	s.set(t, hadOnce)
 	value, err := renew(own)(s).run(t.Context(), user(t, server, "partly"))
-	s.requireReply(t, 1, refused("can't run this command"), value, err)
+	s.requireReply(t, 1, refused("run"), value, err)
 	s.requireState(t, hadOnce)
 }
