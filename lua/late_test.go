@@ -84,7 +84,10 @@ func TestSettledRequestDoesNotRunLater(t *testing.T) {
 		},
 		{
 			promise: "hand-over that arrives after the first owner took the lock again", given: hadOnce, steps: []step{
-				{handOver(own, next), taken}, {settle(next), 1}, {fresh(release(next, 0)), freed}, {fresh(acquire(own)), taken},
+				{handOver(own, next), taken},
+				{settle(next), 1},
+				{fresh(release(next, 0)), freed},
+				{fresh(acquire(own)), taken},
 				{handOver(own, next), notPassed},
 			}, after: holds(own, 1).latched(), messages: 1,
 		},
@@ -149,9 +152,18 @@ func TestNoLatchIsWrittenWithoutAFault(t *testing.T) {
 	runRows(t, []row{{
 		promise: "in a life of a lock",
 		steps: []step{
-			{acquire(own), taken}, {acquire(foreign), heldFor(lease)}, {reenter(own, 2), true}, {renew(own), []bool{true}},
-			{release(own, 1), remains}, {handOver(own, next), taken}, {release(own, 0), unheld}, {release(next, 0), freed},
-			{release(next, 0), unheld}, {acquire(foreign), taken}, {forceRelease, freed}, {renew(foreign), []bool{false}},
+			{acquire(own), taken},
+			{acquire(foreign), heldFor(lease)},
+			{reenter(own, 2), true},
+			{renew(own), []bool{true}},
+			{release(own, 1), remains},
+			{handOver(own, next), taken},
+			{release(own, 0), unheld},
+			{release(next, 0), freed},
+			{release(next, 0), unheld},
+			{acquire(foreign), taken},
+			{forceRelease, freed},
+			{renew(foreign), []bool{false}},
 		},
 		messages: 2,
 	}})

@@ -82,8 +82,12 @@ func TestRelease(t *testing.T) {
 		},
 		{
 			promise: "level by level publishes at the last alone", steps: []step{
-				{acquire(own), taken}, {reenter(own, 2), true}, {reenter(own, 3), true},
-				{release(own, 2), remains}, {release(own, 1), remains}, {release(own, 0), freed},
+				{acquire(own), taken},
+				{reenter(own, 2), true},
+				{reenter(own, 3), true},
+				{release(own, 2), remains},
+				{release(own, 1), remains},
+				{release(own, 0), freed},
 				{release(own, 0), unheld},
 			}, messages: 1,
 		},

@@ -113,7 +113,10 @@ func TestForbiddenChannelDoesNotMatterWhileTheLockIsHeld(t *testing.T) {
 	mute, all := user(t, server, "mute"), server.Client(t)
 	s := newSite(t, all, "PUBLISH", "held")
 	for i, step := range []step{
-		{acquire(own), taken}, {reenter(own, 2), true}, {release(own, 1), remains}, {renew(own), []bool{true}},
+		{acquire(own), taken},
+		{reenter(own, 2), true},
+		{release(own, 1), remains},
+		{renew(own), []bool{true}},
 		{settle(own), 1},
 	} {
 		value, err := step.ask(s).run(t.Context(), mute)

@@ -11,7 +11,7 @@ import (
 	"github.com/redlatch/redlatch/lua"
 )
 
-const short = 5 * time.Second // less than lease
+const short = 20 * time.Second // less than lease
 
 // WD-16, WD-17; wire-protocol.md §4.
 func TestRenew(t *testing.T) {
