@@ -3,6 +3,7 @@ package pubsub_test
 import (
 	"fmt"
 	"runtime"
+	"slices"
 	"testing"
 	"time"
 
@@ -174,48 +175,68 @@ func TestAnIdleHubWakesForTheNextJoin(t *testing.T) {
 	require.Equal(t, []string{"news"}, server.Channels(t))
 }
 
-// Measured is the best of three: the machine may be busy with something else.
+// The limit is 2 s, or on a machine that is busy with something else several times what rueidis alone takes for as many
+// SUBSCRIBEs, whichever is longer.
 func TestAHundredThousandChannelsShareOneConnection(t *testing.T) {
 	b, server := onRedis(t, false)
-	const names = 100_000
-	best := time.Hour
-	for round := 0; round < 3 && best > limit; round++ {
-		h := b.hub(t, 0)
-		probe := h.Join("probe")
-		awaitConfirmed(t, probe)
-		goroutines := runtime.NumGoroutine()
-		heap := heapInUse()
-
-		members := make([]*pubsub.Subscription, names)
-		start := time.Now()
-		for i := range members {
-			members[i] = h.Join(fmt.Sprint("redisson_lock__channel:{order:", i, "}"))
-		}
-		joined := time.Since(start)
-		for _, s := range members {
-			awaitConfirmed(t, s)
-		}
-		confirmed := time.Since(start)
-		best = min(best, confirmed)
-		require.LessOrEqual(t, runtime.NumGoroutine(), goroutines+1, "a goroutine for a channel")
-		require.Len(t, server.Clients(t, "pubsub"), 1)
-		require.Equal(t, names+1, h.Stats().Confirmed)
-		t.Logf("joined %v, confirmed %v, %d bytes each", joined, confirmed, (heapInUse()-heap)/names)
-
-		start = time.Now()
-		for _, s := range members {
-			s.Leave()
-		}
-		late := h.Join("late")
-		awaitConfirmed(t, late)
-		t.Logf("a join behind 100 000 leaves confirmed %v", time.Since(start))
-		eventually(t, func() bool { return h.Stats().Channels == 2 }, "the table is not empty")
-		t.Logf("all undone %v", time.Since(start))
-		require.Equal(t, []string{"late", "probe"}, server.Channels(t))
-		h.Close()
-		eventually(t, func() bool { return len(server.Clients(t, "pubsub")) == 0 }, "the connection is still open")
+	names := make([]string, 100_000)
+	for i := range names {
+		names[i] = fmt.Sprint("redisson_lock__channel:{order:", i, "}")
 	}
-	require.Less(t, best, limit, "100 000 channels took too long to be confirmed")
+	bare := bareSubscribe(t, b, names)
+	h := b.hub(t, 0)
+	probe := h.Join("probe")
+	awaitConfirmed(t, probe)
+	goroutines := runtime.NumGoroutine()
+	heap := heapInUse()
+
+	members := make([]*pubsub.Subscription, len(names))
+	start := time.Now()
+	for i, name := range names {
+		members[i] = h.Join(name)
+	}
+	joined := time.Since(start)
+	for _, s := range members {
+		awaitConfirmed(t, s)
+	}
+	confirmed := time.Since(start)
+	require.LessOrEqual(t, runtime.NumGoroutine(), goroutines+1, "a goroutine for a channel")
+	require.Len(t, server.Clients(t, "pubsub"), 1)
+	require.Equal(t, len(names)+1, h.Stats().Confirmed)
+	t.Logf("bare %v, joined %v, confirmed %v, %d bytes each",
+		bare, joined, confirmed, (heapInUse()-heap)/uint64(len(names)))
+	require.Less(t, confirmed, max(2*time.Second, 5*bare))
+
+	start = time.Now()
+	for _, s := range members {
+		s.Leave()
+	}
+	late := h.Join("late")
+	awaitConfirmed(t, late)
+	t.Logf("a join behind 100 000 leaves confirmed %v", time.Since(start))
+	eventually(t, func() bool { return h.Stats().Channels == 2 }, "the table is not empty")
+	t.Logf("all undone %v", time.Since(start))
+	require.Equal(t, []string{"late", "probe"}, server.Channels(t))
+}
+
+// bareSubscribe is how long rueidis takes to subscribe to the names on one connection, in batches of 1000.
+func bareSubscribe(t *testing.T, b bench, names []string) time.Duration {
+	c, release, err := b.connect(t.Context())
+	require.NoError(t, err)
+	defer release()
+	defer c.Close()
+	c.SetPubSubHooks(rueidis.PubSubHooks{OnMessage: func(rueidis.PubSubMessage) {}})
+	start := time.Now()
+	for batch := range slices.Chunk(names, 1000) {
+		var commands rueidis.Commands
+		for _, name := range batch {
+			commands = append(commands, c.B().Subscribe().Channel(name).Build())
+		}
+		for _, r := range c.DoMulti(t.Context(), commands...) {
+			require.NoError(t, r.Error())
+		}
+	}
+	return time.Since(start)
 }
 
 func heapInUse() uint64 {
