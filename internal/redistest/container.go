@@ -7,9 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 	"strings"
-	"time"
 
 	"github.com/testcontainers/testcontainers-go"
 	tcredis "github.com/testcontainers/testcontainers-go/modules/redis"
@@ -70,18 +68,19 @@ func containerImage(version redisproc.Version) string {
 
 // containerConfig writes the redis.conf of the options to a temporary file. Inside its own network the server must accept
 // the host, which protected mode would refuse.
-func (o *Options) containerConfig() (string, error) {
-	path := filepath.Join(os.TempDir(), fmt.Sprintf("redistest-%d-%d.conf", os.Getpid(), time.Now().UnixNano()))
-	lines := []redisproc.Directive{{Key: "protected-mode", Value: "no"}, {Key: "save", Value: `""`}, {Key: "appendonly", Value: "no"}}
-	var b strings.Builder
-	for _, d := range append(lines, o.directives()...) {
-		fmt.Fprintf(&b, "%s %s\n", d.Key, d.Value)
+func (o *Options) containerConfig() (path string, err error) {
+	f, err := os.CreateTemp("", "redistest-*.conf")
+	if err != nil {
+		return "", fmt.Errorf("redistest: make the container's redis.conf: %w", err)
 	}
-	// World-readable, since the image runs the server under an account of its own.
-	if err := os.WriteFile(path, []byte(b.String()), 0o644); err != nil {
+	lines := []redisproc.Directive{{Key: "protected-mode", Value: "no"}, {Key: "save", Value: `""`}, {Key: "appendonly", Value: "no"}}
+	for _, d := range append(lines, o.directives()...) {
+		fmt.Fprintf(f, "%s %s\n", d.Key, d.Value) // an error of any of these writes is also one of Close
+	}
+	if err := f.Close(); err != nil {
 		return "", fmt.Errorf("redistest: write the container's redis.conf: %w", err)
 	}
-	return path, nil
+	return f.Name(), nil
 }
 
 func (c *container) Addr() string { return c.addr }

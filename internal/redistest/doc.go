@@ -2,15 +2,16 @@
 //
 // Start runs a real redis-server for one test. What a test does with it:
 //
-//   - ask and tell: Server.Do, Server.Client, Server.Dial
+//   - ask and tell: Endpoint.Do, Client, Dial
 //   - stop, continue, kill and restart the process: Server.Stop, Cont, Kill, Restart
 //   - count what it was asked: Server.CommandStats, Server.Monitor
-//   - collect what was published: Server.Record
-//   - compare what it holds: Server.Snapshot
+//   - collect what was published: Endpoint.Record
+//   - compare what it holds: Endpoint.Snapshot
 //   - put a faulty line before it: NewRelay, which understands commands and can lose the reply of one of them; NewProxy,
 //     which is built on toxiproxy and shapes the traffic of all connections
 //
-// Mini is miniredis with a clock that runs, for tests that need many servers or none of Redis's own corners.
+// NewMini runs a miniredis whose keys expire, for tests that need many servers or a clock that they can move. What is asked
+// over the wire is the same for both: Endpoint.
 //
 // # What is guaranteed
 //

@@ -2,7 +2,6 @@ package redistest_test
 
 import (
 	"context"
-	"errors"
 	"io"
 	"testing"
 
@@ -99,7 +98,7 @@ func TestErrorReplyKeepsTheServersWords(t *testing.T) {
 	s.Do(t, "SET", "k", "v")
 	_, err := s.TryDo("HGET", "k", "f")
 	var reply redistest.ReplyError
-	require.True(t, errors.As(err, &reply))
+	require.ErrorAs(t, err, &reply)
 	require.Contains(t, reply.Error(), "WRONGTYPE")
 }
 

@@ -1,6 +1,7 @@
 package redistest
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/Shopify/toxiproxy/v2/stream"
@@ -23,12 +24,20 @@ var (
 // heldChunks is what one connection has kept. Toxiproxy runs one goroutine at a time on it.
 type heldChunks struct{ chunks []*stream.StreamChunk }
 
+func heldBy(stub *toxics.ToxicStub) *heldChunks {
+	held, ok := stub.State.(*heldChunks)
+	if !ok {
+		panic(fmt.Sprintf("redistest: toxiproxy runs %s on the state of another toxic, a %T", holdToxicType, stub.State))
+	}
+	return held
+}
+
 // NewState is called once for each connection.
 func (*holdToxic) NewState() any { return new(heldChunks) }
 
 // Pipe is called again, on the same state, whenever the line behind it has been changed.
 func (*holdToxic) Pipe(stub *toxics.ToxicStub) {
-	held := stub.State.(*heldChunks)
+	held := heldBy(stub)
 	for {
 		select {
 		case <-stub.Interrupt:
@@ -45,7 +54,7 @@ func (*holdToxic) Pipe(stub *toxics.ToxicStub) {
 
 // Cleanup delivers, before anything newer can pass.
 func (*holdToxic) Cleanup(stub *toxics.ToxicStub) {
-	held := stub.State.(*heldChunks)
+	held := heldBy(stub)
 	for _, chunk := range held.chunks {
 		// A client that is gone takes nothing more; the rest would only wait in vain.
 		if stub.WriteOutput(chunk, time.Second) != nil {

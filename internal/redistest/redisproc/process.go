@@ -151,7 +151,7 @@ func (p *Process) awaitReady(ctx context.Context, r *run) error {
 		if strings.Contains(r.output.String(), "Address already in use") {
 			return fmt.Errorf("redisproc: listen on %s: %w", p.Addr(), errPortTaken)
 		}
-		return fmt.Errorf("redisproc: %s ended before it was ready (%v); its output:\n%s", p.binary, r.err, r.output.String())
+		return fmt.Errorf("redisproc: %s ended before it was ready (%s); its output:\n%s", p.binary, r.end(), r.output.String())
 	case <-ctx.Done():
 		return fmt.Errorf("redisproc: %s was not ready on %s: %w; its output:\n%s", p.binary, p.Addr(), ctx.Err(), r.output.String())
 	}

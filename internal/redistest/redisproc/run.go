@@ -55,6 +55,14 @@ func (r *run) kill() {
 	<-r.exited
 }
 
+// end says how the process ended, once exited is closed.
+func (r *run) end() string {
+	if r.err == nil {
+		return "exit status 0"
+	}
+	return r.err.Error()
+}
+
 // signalWriter closes seen when text has come by in the stream, also when it was cut into several writes.
 type signalWriter struct {
 	text []byte
