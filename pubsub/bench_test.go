@@ -2,6 +2,7 @@ package pubsub_test
 
 import (
 	"fmt"
+	"strconv"
 	"testing"
 	"time"
 
@@ -54,7 +55,7 @@ func BenchmarkJoinLeave(b *testing.B) {
 // BenchmarkSubscribe is the confirmation of channels that nobody has yet.
 func BenchmarkSubscribe(b *testing.B) {
 	for _, n := range []int{1, 100, 10_000} {
-		b.Run(fmt.Sprint(n), func(b *testing.B) {
+		b.Run(strconv.Itoa(n), func(b *testing.B) {
 			on, _ := onRedis(b, false)
 			h := on.hub(b, 0)
 			members := make([]*pubsub.Subscription, n)

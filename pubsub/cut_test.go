@@ -32,7 +32,7 @@ func TestACutWakesAllMembersAndEverythingIsSubscribedAgain(t *testing.T) {
 			server := redistest.Start(t)
 			o := server.ClientOption()
 			o.AlwaysRESP2 = resp2
-			b := benchOf(t, server, false, o)
+			b := rigOf(t, server, false, o)
 			h := b.hub(t, time.Minute)
 			members := manyJoined(t, h, 3000)
 			lingering := h.Join("lingering")
@@ -63,10 +63,10 @@ func TestTheConfirmationAfterACutWakesAgain(t *testing.T) {
 	h := b.hub(t, 0)
 	s := h.Join("news")
 	settled(t, s)
-	for i := range 5 {
+	for i := uint64(1); i <= 5; i++ {
 		server.KillPubSub(t)
 		awaitWake(t, s)
-		await(t, s, func() bool { return h.Stats().Reconnects == uint64(i+1) && s.Confirmed() })
+		await(t, s, func() bool { return h.Stats().Reconnects == i && s.Confirmed() })
 	}
 }
 
@@ -92,8 +92,8 @@ func TestARestartedServerIsSubscribedAgain(t *testing.T) {
 	require.Len(t, server.Channels(t), 100)
 }
 
-// dialing counts how often the server is dialled, and what for.
-func dialing(b *bench, n *atomic.Int64) {
+// counting counts the calls of Connect.
+func counting(b *rig, n *atomic.Int64) {
 	connect := b.connect
 	b.connect = func(ctx context.Context) (rueidis.DedicatedClient, func(), error) {
 		n.Add(1)
@@ -104,7 +104,7 @@ func dialing(b *bench, n *atomic.Int64) {
 func TestAServerThatIsDownIsLeftAloneWhenNobodyWaits(t *testing.T) {
 	b, server := onRedis(t, false)
 	var dials atomic.Int64
-	dialing(&b, &dials)
+	counting(&b, &dials)
 	h := b.hub(t, 0)
 	s := h.Join("news")
 	awaitConfirmed(t, s)
@@ -122,23 +122,23 @@ func TestAServerThatIsDownIsLeftAloneWhenNobodyWaits(t *testing.T) {
 // A frozen server accepts connections and answers nothing.
 func TestAFrozenServerDoesNotHoldUpClose(t *testing.T) {
 	for _, resp2 := range []bool{false, true} {
-		for name, before := range map[string]func(t *testing.T, b bench, server *redistest.Server, h *pubsub.Hub){
-			"before the first connection": func(t *testing.T, _ bench, server *redistest.Server, h *pubsub.Hub) {
+		for name, before := range map[string]func(t *testing.T, b rig, server *redistest.Server, h *pubsub.Hub){
+			"before the first connection": func(t *testing.T, _ rig, server *redistest.Server, h *pubsub.Hub) {
 				server.Stop(t)
 				h.Join("news")
 			},
-			"while it is asked": func(t *testing.T, _ bench, server *redistest.Server, h *pubsub.Hub) {
+			"while it is asked": func(t *testing.T, _ rig, server *redistest.Server, h *pubsub.Hub) {
 				awaitConfirmed(t, h.Join("news"))
 				server.Stop(t)
 				h.Join("other")
 			},
-			"while it is told to forget": func(t *testing.T, _ bench, server *redistest.Server, h *pubsub.Hub) {
+			"while it is told to forget": func(t *testing.T, _ rig, server *redistest.Server, h *pubsub.Hub) {
 				s := h.Join("news")
 				awaitConfirmed(t, s)
 				server.Stop(t)
 				s.Leave()
 			},
-			"while idle": func(t *testing.T, _ bench, server *redistest.Server, h *pubsub.Hub) {
+			"while idle": func(t *testing.T, _ rig, server *redistest.Server, h *pubsub.Hub) {
 				awaitConfirmed(t, h.Join("news"))
 				server.Stop(t)
 			},
@@ -147,7 +147,7 @@ func TestAFrozenServerDoesNotHoldUpClose(t *testing.T) {
 				server := redistest.Start(t)
 				o := server.ClientOption()
 				o.AlwaysRESP2 = resp2
-				b := benchOf(t, server, false, o)
+				b := rigOf(t, server, false, o)
 				h := pubsub.New(pubsub.Options{Connect: b.connect})
 				before(t, b, server, h)
 				start := time.Now()
@@ -166,7 +166,7 @@ func TestAFrozenServerIsACutWhenThePingFails(t *testing.T) {
 	o.ConnWriteTimeout = 300 * time.Millisecond
 	o.Dialer.KeepAlive = 100 * time.Millisecond
 	o.Dialer.Timeout = 300 * time.Millisecond
-	h := benchOf(t, server, false, o).hub(t, 0)
+	h := rigOf(t, server, false, o).hub(t, 0)
 	s := h.Join("news")
 	settled(t, s)
 	server.Stop(t)
@@ -182,7 +182,7 @@ func TestAFrozenServerIsACutWhenThePingFails(t *testing.T) {
 func TestAChannelThatTheServerDropsIsWokenAndSoughtAgain(t *testing.T) {
 	b, server := onRedis(t, true, redistest.WithConfig("cluster-enabled", "yes"))
 	server.Do(t, "CLUSTER", "ADDSLOTSRANGE", "0", "16383")
-	eventually(t, func() bool { return clusterIsOk(t, server) }, "no cluster")
+	eventually(t, func() bool { return clusterIsOk(server) }, "no cluster")
 	var pauses pauses
 	h := newHub(t, pubsub.Options{Connect: b.connect, Sharded: true, Linger: time.Minute, Retry: pauses.schedule})
 	s, other, lingering := h.Join("{a}news"), h.Join("{b}news"), h.Join("{a}lingering")
@@ -213,7 +213,7 @@ func TestAChannelThatTheServerDropsIsWokenAndSoughtAgain(t *testing.T) {
 	awaitWake(t, s)
 }
 
-func clusterIsOk(t *testing.T, server *redistest.Server) bool {
+func clusterIsOk(server *redistest.Server) bool {
 	reply, err := server.TryDo("SPUBLISH", "{b}", "x")
 	return err == nil && !reply.IsNil()
 }

@@ -34,7 +34,7 @@ func TestAHubWithoutConnectIsAProgrammingError(t *testing.T) {
 
 // WK-01: what is published after the confirmation is not missed.
 func TestAMessageWakesTheMember(t *testing.T) {
-	everywhere(t, func(t *testing.T, b bench) {
+	everywhere(t, func(t *testing.T, b rig) {
 		s := b.hub(t, 0).Join("redisson_lock__channel:{order:1}")
 		for _, message := range []string{"0", "1"} {
 			settled(t, s)
@@ -46,7 +46,7 @@ func TestAMessageWakesTheMember(t *testing.T) {
 
 // WK-02: a message between the failed try and the sleep is latched, and many are merged into one wake-up.
 func TestAMessageBeforeTheWaitIsLatchedAndMerged(t *testing.T) {
-	everywhere(t, func(t *testing.T, b bench) {
+	everywhere(t, func(t *testing.T, b rig) {
 		h := b.hub(t, 0)
 		s, fence := h.Join("news"), h.Join("fence")
 		settled(t, s)
@@ -64,7 +64,7 @@ func TestAMessageBeforeTheWaitIsLatchedAndMerged(t *testing.T) {
 
 // WK-16: which of them may compete is for those who wait to say.
 func TestEveryMemberOfTheChannelIsWokenAndNobodyElse(t *testing.T) {
-	everywhere(t, func(t *testing.T, b bench) {
+	everywhere(t, func(t *testing.T, b rig) {
 		h := b.hub(t, 0)
 		other := h.Join("other")
 		settled(t, other)
@@ -111,7 +111,7 @@ func TestMembersShareOneSubscription(t *testing.T) {
 
 // WK-08
 func TestNothingIsSubscribedWhenEveryoneHasLeft(t *testing.T) {
-	everywhere(t, func(t *testing.T, b bench) {
+	everywhere(t, func(t *testing.T, b rig) {
 		h := b.hub(t, 20*time.Millisecond)
 		done := make(chan error, 50)
 		for worker := range 50 {
@@ -141,7 +141,7 @@ func TestNothingIsSubscribedWhenEveryoneHasLeft(t *testing.T) {
 
 // WK-19
 func TestNoTraceOfThousandsOfNamesRemains(t *testing.T) {
-	everywhere(t, func(t *testing.T, b bench) {
+	everywhere(t, func(t *testing.T, b rig) {
 		h := b.hub(t, 10*time.Millisecond)
 		const names = 5000
 		for round := range 5 {
@@ -220,7 +220,7 @@ func TestAHundredThousandChannelsShareOneConnection(t *testing.T) {
 }
 
 // bareSubscribe is how long rueidis takes to subscribe to the names on one connection, in batches of 1000.
-func bareSubscribe(t *testing.T, b bench, names []string) time.Duration {
+func bareSubscribe(t *testing.T, b rig, names []string) time.Duration {
 	c, release, err := b.connect(t.Context())
 	require.NoError(t, err)
 	defer release()

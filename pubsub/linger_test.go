@@ -3,6 +3,7 @@ package pubsub_test
 import (
 	"errors"
 	"fmt"
+	"strconv"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -78,7 +79,7 @@ func TestTheEndsOfManyLingersShareABatch(t *testing.T) {
 	timed(t, pubsub.Options{Linger: time.Second}, func(t *testing.T, h *pubsub.Hub, f *fake) {
 		var members []*pubsub.Subscription
 		for i := range 90 {
-			members = append(members, joined(t, h, fmt.Sprint(i)))
+			members = append(members, joined(t, h, strconv.Itoa(i)))
 		}
 		f.commands()
 		for _, s := range members {

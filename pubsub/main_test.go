@@ -19,8 +19,8 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // patience bounds waits for what is certain to come; it is long because the machine may be busy, and no test waits it out.
 const patience = 20 * time.Second
 
-// bench is a server, however it speaks, with what a test needs of it.
-type bench struct {
+// rig is a server, however it speaks, with what a test needs of it.
+type rig struct {
 	connect func(context.Context) (rueidis.DedicatedClient, func(), error)
 	sharded bool
 	publish func(t testing.TB, channel, message string)
@@ -29,7 +29,7 @@ type bench struct {
 }
 
 // hub makes a Hub on the server, closed with the test.
-func (b bench) hub(t testing.TB, linger time.Duration) *pubsub.Hub {
+func (b rig) hub(t testing.TB, linger time.Duration) *pubsub.Hub {
 	return newHub(t, pubsub.Options{Connect: b.connect, Sharded: b.sharded, Linger: linger})
 }
 
@@ -48,13 +48,13 @@ func dedicate(client rueidis.Client) func(context.Context) (rueidis.DedicatedCli
 }
 
 // onRedis is a real server, spoken to with RESP3.
-func onRedis(t testing.TB, sharded bool, opts ...redistest.Option) (bench, *redistest.Server) {
+func onRedis(t testing.TB, sharded bool, opts ...redistest.Option) (rig, *redistest.Server) {
 	server := redistest.Start(t, opts...)
-	return benchOf(t, server, sharded, server.ClientOption()), server
+	return rigOf(t, server, sharded, server.ClientOption()), server
 }
 
-func benchOf(t testing.TB, server *redistest.Server, sharded bool, o rueidis.ClientOption) bench {
-	b := bench{connect: dedicate(client(t, o)), sharded: sharded, channels: server.Channels}
+func rigOf(t testing.TB, server *redistest.Server, sharded bool, o rueidis.ClientOption) rig {
+	b := rig{connect: dedicate(client(t, o)), sharded: sharded, channels: server.Channels}
 	command := "PUBLISH"
 	if sharded {
 		command = "SPUBLISH"
@@ -71,13 +71,13 @@ func client(t testing.TB, o rueidis.ClientOption) rueidis.Client {
 }
 
 // onMiniredis is miniredis, which speaks RESP2 and knows no sharded channels.
-func onMiniredis(t testing.TB) bench {
+func onMiniredis(t testing.TB) rig {
 	mini := miniredis.RunT(t)
 	c := client(t, rueidis.ClientOption{
 		InitAddress: []string{mini.Addr()}, DisableCache: true, ForceSingleClient: true, AlwaysRESP2: true,
 		ClientSetInfo: rueidis.DisableClientSetInfo,
 	})
-	return bench{
+	return rig{
 		connect:  dedicate(c),
 		publish:  func(_ testing.TB, channel, message string) { mini.Publish(channel, message) },
 		channels: func(testing.TB) []string { return mini.PubSubChannels("") },
@@ -85,7 +85,7 @@ func onMiniredis(t testing.TB) bench {
 }
 
 // everywhere runs a test on each kind of connection that a Hub can have.
-func everywhere(t *testing.T, test func(t *testing.T, b bench)) {
+func everywhere(t *testing.T, test func(t *testing.T, b rig)) {
 	t.Run("redis", func(t *testing.T) {
 		b, _ := onRedis(t, false)
 		test(t, b)
@@ -98,7 +98,7 @@ func everywhere(t *testing.T, test func(t *testing.T, b bench)) {
 		server := redistest.Start(t)
 		o := server.ClientOption()
 		o.AlwaysRESP2 = true
-		test(t, benchOf(t, server, false, o))
+		test(t, rigOf(t, server, false, o))
 	})
 	t.Run("miniredis", func(t *testing.T) { test(t, onMiniredis(t)) })
 }

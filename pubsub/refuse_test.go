@@ -15,15 +15,15 @@ import (
 	"github.com/redlatch/redlatch/pubsub"
 )
 
-// asUser is a Hub's bench on a server with the user "app", who has exactly the given rules.
-func asUser(t *testing.T, sharded bool, rules string, adapt func(*rueidis.ClientOption)) (bench, *redistest.Server) {
+// asUser is a Hub's rig on a server with the user "app", who has exactly the given rules.
+func asUser(t *testing.T, sharded bool, rules string, adapt func(*rueidis.ClientOption)) (rig, *redistest.Server) {
 	server := redistest.Start(t, redistest.WithUser("app on >secret "+rules))
 	o := server.ClientOption()
 	o.Username, o.Password = "app", "secret"
 	if adapt != nil {
 		adapt(&o)
 	}
-	return benchOf(t, server, sharded, o), server
+	return rigOf(t, server, sharded, o), server
 }
 
 // pauses counts how often a Hub began a pause.
@@ -167,7 +167,7 @@ func TestABusyServerIsNotToldToForgetBeforeItIsWell(t *testing.T) {
 			o := server.ClientOption()
 			o.Username, o.Password, o.AlwaysRESP2 = "app", "secret", c.resp2
 			var pauses pauses
-			h := newHub(t, pubsub.Options{Connect: benchOf(t, server, false, o).connect, Retry: pauses.schedule})
+			h := newHub(t, pubsub.Options{Connect: rigOf(t, server, false, o).connect, Retry: pauses.schedule})
 			leaving, staying := h.Join("leaving"), h.Join("staying")
 			awaitConfirmed(t, leaving)
 			settled(t, staying)

@@ -58,7 +58,7 @@ func TestAMessageRightAfterConfirmedIsNeverMissed(t *testing.T) {
 			server := redistest.Start(t)
 			o := server.ClientOption()
 			o.AlwaysRESP2 = c.resp2
-			h := benchOf(t, server, c.sharded, o).hub(t, c.linger)
+			h := rigOf(t, server, c.sharded, o).hub(t, c.linger)
 			var workers sync.WaitGroup
 			for range 8 {
 				publish := publisher(t, server, c.sharded)
