@@ -1,0 +1,227 @@
+package interop
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/config"
+	"github.com/redlatch/redlatch/interop/javaagent"
+	"github.com/redlatch/redlatch/internal/redistest"
+)
+
+// party is one owner of locks, in Go or in Java. Its calls are those of Redisson's RLock.
+type party interface {
+	// lock waits for the lock until ctx ends; lease 0 leaves it to the watchdog.
+	lock(ctx context.Context, lease time.Duration) error
+	// tryLock makes one attempt, or with wait waits that long.
+	tryLock(ctx context.Context, wait, lease time.Duration) (bool, error)
+	// unlock releases one hold; errNotHeld when there is none.
+	unlock(ctx context.Context) error
+	forceUnlock(ctx context.Context) (bool, error)
+	isLocked(ctx context.Context) (bool, error)
+	holdCount(ctx context.Context) (int, error)
+	remainingTTL(ctx context.Context) (time.Duration, error) // 0 when there is no lock
+	field() string                                           // its owner field in Redis
+}
+
+// errNotHeld is how both languages say that a release found no hold.
+var errNotHeld = errors.New("not held by this owner")
+
+// handle is what the lock types of all kinds have.
+type handle interface {
+	redlatch.Locker
+	IsLocked(ctx context.Context) (bool, error)
+	HoldCount(ctx context.Context, o redlatch.Owner) (int, error)
+	RemainingTTL(ctx context.Context) (time.Duration, error)
+	ForceUnlock(ctx context.Context) (bool, error)
+}
+
+// goParty is an owner in Go. It keeps its holds in order, since Redisson's unlock does not say which one it means.
+type goParty struct {
+	lockOf handle
+	owner  redlatch.Owner
+	holds  []*redlatch.Hold
+}
+
+func (p *goParty) options(lease time.Duration) []redlatch.AcquireOption {
+	if lease == 0 {
+		return nil
+	}
+	return []redlatch.AcquireOption{redlatch.WithLease(lease)}
+}
+
+func (p *goParty) lock(ctx context.Context, lease time.Duration) error {
+	hold, err := p.lockOf.Lock(redlatch.WithOwner(ctx, p.owner), p.options(lease)...)
+	if err != nil {
+		return err
+	}
+	p.holds = append(p.holds, hold)
+	return nil
+}
+
+func (p *goParty) tryLock(ctx context.Context, wait, lease time.Duration) (bool, error) {
+	opts := append(p.options(lease), redlatch.WithWait(wait))
+	hold, err := p.lockOf.TryLock(redlatch.WithOwner(ctx, p.owner), opts...)
+	if errors.Is(err, redlatch.ErrNotAcquired) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	p.holds = append(p.holds, hold)
+	return true, nil
+}
+
+func (p *goParty) unlock(ctx context.Context) error {
+	if len(p.holds) == 0 {
+		return errNotHeld
+	}
+	hold := p.holds[len(p.holds)-1]
+	p.holds = p.holds[:len(p.holds)-1]
+	err := hold.Unlock(ctx)
+	if errors.Is(err, redlatch.ErrLost) {
+		return fmt.Errorf("%w: %w", errNotHeld, err)
+	}
+	return err
+}
+
+func (p *goParty) forceUnlock(ctx context.Context) (bool, error) { return p.lockOf.ForceUnlock(ctx) }
+func (p *goParty) isLocked(ctx context.Context) (bool, error)    { return p.lockOf.IsLocked(ctx) }
+func (p *goParty) field() string                                 { return p.owner.String() }
+
+func (p *goParty) holdCount(ctx context.Context) (int, error) {
+	return p.lockOf.HoldCount(ctx, p.owner)
+}
+
+func (p *goParty) remainingTTL(ctx context.Context) (time.Duration, error) {
+	return p.lockOf.RemainingTTL(ctx)
+}
+
+// lost waits until the newest hold is told that it was lost, and returns why.
+func (p *goParty) lost(ctx context.Context) error {
+	hold := p.holds[len(p.holds)-1]
+	select {
+	case <-hold.Lost():
+		return hold.Err()
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// javaParty is an owner in Java: a thread of a Redisson client.
+type javaParty struct {
+	thread *javaagent.Thread
+	lockOf javaagent.Lock
+	owner  string
+}
+
+func args(wait, lease time.Duration) (list []javaagent.Arg) {
+	if wait > 0 {
+		list = append(list, javaagent.Wait(wait))
+	}
+	if lease > 0 {
+		list = append(list, javaagent.Lease(lease))
+	}
+	return list
+}
+
+func (p *javaParty) lock(ctx context.Context, lease time.Duration) error {
+	return p.thread.Lock(ctx, p.lockOf, args(0, lease)...)
+}
+
+func (p *javaParty) tryLock(ctx context.Context, wait, lease time.Duration) (bool, error) {
+	return p.thread.TryLock(ctx, p.lockOf, args(wait, lease)...)
+}
+
+func (p *javaParty) unlock(ctx context.Context) error {
+	err := p.thread.Unlock(ctx, p.lockOf)
+	if javaagent.CodeOf(err) == javaagent.CodeIllegalMonitorState {
+		return fmt.Errorf("%w: %w", errNotHeld, err)
+	}
+	return err
+}
+
+func (p *javaParty) forceUnlock(ctx context.Context) (bool, error) {
+	return p.thread.ForceUnlock(ctx, p.lockOf)
+}
+
+func (p *javaParty) isLocked(ctx context.Context) (bool, error) {
+	return p.thread.IsLocked(ctx, p.lockOf)
+}
+
+func (p *javaParty) holdCount(ctx context.Context) (int, error) {
+	return p.thread.HoldCount(ctx, p.lockOf)
+}
+
+func (p *javaParty) remainingTTL(ctx context.Context) (time.Duration, error) {
+	ms, err := p.thread.RemainTimeToLive(ctx, p.lockOf)
+	return time.Duration(max(ms, 0)) * time.Millisecond, err
+}
+
+func (p *javaParty) field() string { return p.owner }
+
+// kind is a kind of lock in both languages.
+type kind struct {
+	name string
+	inGo func(c *redlatch.Client, name string) handle
+	java func(name string) javaagent.Lock
+}
+
+// fleet is a Redis with clients of both languages.
+type fleet struct {
+	server *redistest.Server
+	cfg    config.Config
+	yaml   []string // further lines of redisson.yaml
+}
+
+// newFleet starts a server. The watchdog timeout is the same in both languages, and Go's waiters are woken by messages or not at
+// all, so that a test which ends has seen a message.
+func newFleet(t *testing.T, watchdog time.Duration) *fleet {
+	t.Helper()
+	server := redistest.Start(t)
+	return &fleet{
+		server: server,
+		cfg: config.Config{
+			Servers:             config.Single(server.URL()),
+			LockWatchdogTimeout: watchdog,
+			FallbackPoll:        time.Hour,
+		},
+		yaml: []string{fmt.Sprintf("lockWatchdogTimeout: %d", watchdog.Milliseconds())},
+	}
+}
+
+func (f *fleet) goClient(t *testing.T) *redlatch.Client {
+	t.Helper()
+	client, err := redlatch.Open(t.Context(), f.cfg)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, client.Close()) })
+	return client
+}
+
+func (f *fleet) javaClient(t *testing.T) *javaagent.Client {
+	t.Helper()
+	name := fmt.Sprintf("%s#%d", t.Name(), clients.Add(1))
+	client, err := agent.Open(t.Context(), name, javaagent.YAMLSingle(f.server.Addr(), f.yaml...))
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, client.Close(context.Background())) })
+	return client
+}
+
+func newGoParty(c *redlatch.Client, k kind, name string) *goParty {
+	return &goParty{lockOf: k.inGo(c, name), owner: c.NewOwner()}
+}
+
+func newJavaParty(t *testing.T, c *javaagent.Client, thread string, k kind, name string) *javaParty {
+	t.Helper()
+	owned := c.Thread(strings.ReplaceAll(t.Name(), "/", "-") + ":" + c.Name() + ":" + thread)
+	owner, err := owned.Owner(t.Context())
+	require.NoError(t, err)
+	return &javaParty{thread: owned, lockOf: k.java(name), owner: owner}
+}

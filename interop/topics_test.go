@@ -1,0 +1,324 @@
+package interop
+
+import (
+	"context"
+	"strconv"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/interop/javaagent"
+	"github.com/redlatch/redlatch/rlock"
+)
+
+var clients atomic.Int64
+
+var (
+	plain = kind{"plain", func(c *redlatch.Client, name string) handle { return rlock.New(c, name) }, javaagent.Plain}
+	spin  = kind{"spin", func(c *redlatch.Client, name string) handle { return rlock.New(c, name, rlock.Spin(nil)) }, javaagent.Spin}
+	once  = kind{
+		"non-reentrant",
+		func(c *redlatch.Client, name string) handle { return rlock.New(c, name, rlock.NonReentrant()) },
+		javaagent.NonReentrant,
+	}
+)
+
+// pair is two parties of different languages: first acts and second sees it.
+type pair struct {
+	*fleet
+	name          string
+	first, second party
+	inGo          *goParty // that of the two which is in Go
+	inJava        *javaParty
+	goClient      *redlatch.Client
+}
+
+// topic is one promise that each side makes to the other.
+type topic struct {
+	name     string
+	kind     kind
+	watchdog time.Duration // 0: 30 s, so that nothing ends by itself
+	test     func(t *testing.T, p pair)
+}
+
+const name = "order:1001"
+
+func TestInterop(t *testing.T) {
+	topics := []topic{
+		{"plain: exclusion", plain, 0, excludes},
+		{"plain: hold counts", plain, 0, counts},
+		{"plain: a waiter is woken by the message", plain, 0, wakes},
+		{"plain: a waiter is woken each time", plain, 0, wakesAgain},
+		{"plain: the wait limit ends a wait", plain, 0, limits},
+		{"plain: a lease ends and lets the waiter in", plain, 0, expires},
+		{"plain: the watchdog keeps the other out", plain, 1500 * time.Millisecond, renews},
+		{"plain: a partial release arms the lease again", plain, 0, rearms},
+		{"plain: force-unlock frees and is noticed", plain, 1500 * time.Millisecond, forces},
+		{"plain: force-unlock wakes the waiter", plain, 0, forceWakes},
+		{"plain: a late release leaves the next owner alone", plain, 0, releasesLate},
+		{"plain: names with braces, colons and other bytes", plain, 0, strangeNames},
+		{"spin: exclusion", spin, 0, excludes},
+		{"spin: a polling waiter gets in", spin, 0, wakes},
+		{"spin: the wait limit ends a wait", spin, 0, limits},
+		{"non-reentrant: exclusion", once, 0, excludes},
+		{"non-reentrant: a second entry is refused", once, 0, refusesEntry},
+		{"non-reentrant: a waiter is woken by the message", once, 0, wakes},
+		{"plain and spin on one name", mixed(plain, spin), 0, excludes},
+		{"plain and non-reentrant on one name", mixed(once, plain), 0, wakes},
+	}
+	directions := []struct {
+		name string
+		pair func(t *testing.T, f *fleet, k kind) pair
+	}{
+		{"go-to-java", func(t *testing.T, f *fleet, k kind) pair {
+			p := newPair(t, f, k)
+			p.first, p.second = p.inGo, p.inJava
+			return p
+		}},
+		{"java-to-go", func(t *testing.T, f *fleet, k kind) pair {
+			p := newPair(t, f, k)
+			p.first, p.second = p.inJava, p.inGo
+			return p
+		}},
+	}
+	for _, d := range directions {
+		t.Run(d.name, func(t *testing.T) {
+			for _, topic := range topics {
+				t.Run(topic.name, func(t *testing.T) {
+					t.Parallel()
+					watchdog := topic.watchdog
+					if watchdog == 0 {
+						watchdog = 30 * time.Second
+					}
+					topic.test(t, d.pair(t, newFleet(t, watchdog), topic.kind))
+				})
+			}
+		})
+	}
+	t.Run("both", func(t *testing.T) {
+		t.Run("plain: threads of both languages never overlap", func(t *testing.T) { hammer(t, plain) })
+		t.Run("spin: threads of both languages never overlap", func(t *testing.T) { hammer(t, spin) })
+		t.Run("plain: a listening waiter finds the silent release of a spin lock by its poll", findsBySelf)
+		t.Run("plain: one thread id in two clients is two owners", threadIDs)
+		t.Run("plain: random step scripts leave the same state", randomScripts)
+	})
+}
+
+// mixed is one kind in Go and another one in Java, which share their layout.
+func mixed(inGo, java kind) kind { return kind{inGo.name + "/" + java.name, inGo.inGo, java.java} }
+
+func newPair(t *testing.T, f *fleet, k kind) pair {
+	t.Helper()
+	p := pair{fleet: f, name: name, goClient: f.goClient(t)}
+	p.inGo = newGoParty(p.goClient, k, name)
+	p.inJava = newJavaParty(t, f.javaClient(t), "t1", k, name)
+	return p
+}
+
+// bounded is long enough for anything that a message starts, and too short for the TTL of a lock to end.
+func bounded(t *testing.T) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 15*time.Second)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+func try(t *testing.T, p party, wait, lease time.Duration) bool {
+	t.Helper()
+	got, err := p.tryLock(bounded(t), wait, lease)
+	require.NoError(t, err)
+	return got
+}
+
+// waitFor starts a blocking lock call and returns when its owner is known to wait: it has subscribed, or polls.
+func (p pair) waitFor(t *testing.T, who party) <-chan error {
+	t.Helper()
+	before := p.server.CommandStats(t)["pttl"]
+	acquired := make(chan error, 1)
+	ctx := bounded(t)
+	go func() { acquired <- who.lock(ctx, 0) }()
+	// The second failed attempt comes after the confirmed subscription; each reads the TTL.
+	require.Eventually(t, func() bool { return p.server.CommandStats(t)["pttl"] >= before+2 }, 15*time.Second, time.Millisecond)
+	return acquired
+}
+
+func excludes(t *testing.T, p pair) {
+	require.NoError(t, p.first.lock(bounded(t), 0))
+	require.False(t, try(t, p.second, 0, 0), "two holders")
+	require.False(t, try(t, p.second, 0, time.Minute), "two holders")
+	locked, err := p.second.isLocked(bounded(t))
+	require.NoError(t, err)
+	require.True(t, locked)
+
+	require.NoError(t, p.first.unlock(bounded(t)))
+	require.True(t, try(t, p.second, 0, 0))
+	require.False(t, try(t, p.first, 0, 0), "two holders")
+	require.NoError(t, p.second.unlock(bounded(t)))
+	require.Empty(t, p.server.Snapshot(t).Keys(), "nothing may be left behind") // RL-10
+}
+
+func counts(t *testing.T, p pair) { // RL-01
+	heard := p.server.Record(t, "*")
+	field := p.first.field()
+	for want := 1; want <= 3; want++ {
+		require.NoError(t, p.first.lock(bounded(t), 0))
+		require.Equal(t, strconv.Itoa(want), p.server.Do(t, "HGET", p.name, field).Text())
+		count, err := p.first.holdCount(bounded(t))
+		require.NoError(t, err)
+		require.Equal(t, want, count)
+		require.False(t, try(t, p.second, 0, 0))
+	}
+	for left := 2; left >= 1; left-- {
+		require.NoError(t, p.first.unlock(bounded(t)))
+		require.Equal(t, strconv.Itoa(left), p.server.Do(t, "HGET", p.name, field).Text())
+		require.False(t, try(t, p.second, 0, 0), "%d holds are left", left)
+	}
+	require.Empty(t, heard.Messages(t), "a lock that stays held was announced as free")
+	require.NoError(t, p.first.unlock(bounded(t)))
+	require.Len(t, heard.Messages(t), 1)
+	require.Equal(t, "redisson_lock__channel:{"+p.name+"}", heard.Messages(t)[0].Channel)
+	require.Equal(t, "0", heard.Messages(t)[0].Payload)
+	require.ErrorIs(t, p.first.unlock(bounded(t)), errNotHeld)
+	require.True(t, try(t, p.second, 0, 0))
+	require.NoError(t, p.second.unlock(bounded(t)))
+}
+
+func wakes(t *testing.T, p pair) { // WK-01, WK-02
+	require.NoError(t, p.first.lock(bounded(t), 0))
+	acquired := p.waitFor(t, p.second)
+	require.NoError(t, p.first.unlock(bounded(t)))
+	require.NoError(t, <-acquired, "the waiter slept through the message")
+	require.False(t, try(t, p.first, 0, 0))
+	require.NoError(t, p.second.unlock(bounded(t)))
+}
+
+func wakesAgain(t *testing.T, p pair) {
+	for range 20 {
+		require.NoError(t, p.first.lock(bounded(t), 0))
+		acquired := make(chan error, 1)
+		ctx := bounded(t)
+		go func() { acquired <- p.second.lock(ctx, 0) }() // released at any point of its way to sleep
+		require.NoError(t, p.first.unlock(bounded(t)))
+		require.NoError(t, <-acquired, "the waiter slept through the message")
+		require.NoError(t, p.second.unlock(bounded(t)))
+	}
+}
+
+func limits(t *testing.T, p pair) { // WK-05
+	require.NoError(t, p.first.lock(bounded(t), 0))
+	began := time.Now()
+	require.False(t, try(t, p.second, 300*time.Millisecond, 0))
+	require.GreaterOrEqual(t, time.Since(began), 290*time.Millisecond)
+	require.NoError(t, p.first.unlock(bounded(t)))
+	require.True(t, try(t, p.second, 300*time.Millisecond, 0))
+	require.NoError(t, p.second.unlock(bounded(t)))
+}
+
+func expires(t *testing.T, p pair) { // WK-04
+	const lease = 400 * time.Millisecond
+	before := time.Now()
+	require.NoError(t, p.first.lock(bounded(t), lease))
+	require.NoError(t, p.second.lock(bounded(t), 0))
+	require.GreaterOrEqual(t, time.Since(before), lease, "the waiter was let in before the lease was over")
+	require.ErrorIs(t, p.first.unlock(bounded(t)), errNotHeld)
+	require.Equal(t, "1", p.server.Do(t, "HGET", p.name, p.second.field()).Text())
+	require.NoError(t, p.second.unlock(bounded(t)))
+}
+
+func renews(t *testing.T, p pair) { // WD-01
+	require.NoError(t, p.first.lock(bounded(t), 0))
+	require.False(t, try(t, p.second, 4*time.Second, 0), "the watchdog let the lock expire")
+	ttl, err := p.second.remainingTTL(bounded(t))
+	require.NoError(t, err)
+	require.Positive(t, ttl)
+	require.LessOrEqual(t, ttl, 1500*time.Millisecond)
+	require.NoError(t, p.first.unlock(bounded(t)))
+	require.True(t, try(t, p.second, 0, 0))
+	require.NoError(t, p.second.unlock(bounded(t)))
+}
+
+func rearms(t *testing.T, p pair) { // RL-02
+	const lease = 10 * time.Second
+	require.NoError(t, p.first.lock(bounded(t), lease))
+	require.NoError(t, p.first.lock(bounded(t), lease))
+	p.server.Do(t, "PEXPIRE", p.name, "3000")
+	require.NoError(t, p.first.unlock(bounded(t)))
+	ttl, err := p.second.remainingTTL(bounded(t))
+	require.NoError(t, err)
+	require.Greater(t, ttl, 5*time.Second)
+	require.LessOrEqual(t, ttl, lease)
+	require.NoError(t, p.first.unlock(bounded(t)))
+}
+
+func forces(t *testing.T, p pair) { // RL-16
+	require.NoError(t, p.first.lock(bounded(t), 0))
+	freed, err := p.second.forceUnlock(bounded(t))
+	require.NoError(t, err)
+	require.True(t, freed)
+	require.True(t, try(t, p.second, 0, 0))
+	if p.first == party(p.inGo) {
+		require.ErrorIs(t, p.inGo.lost(bounded(t)), redlatch.ErrLost, "the holder was not told")
+	}
+	require.ErrorIs(t, p.first.unlock(bounded(t)), errNotHeld)
+	require.Equal(t, "1", p.server.Do(t, "HGET", p.name, p.second.field()).Text(), "the next owner was disturbed")
+	require.NoError(t, p.second.unlock(bounded(t)))
+	freed, err = p.second.forceUnlock(bounded(t))
+	require.NoError(t, err)
+	require.False(t, freed)
+}
+
+func forceWakes(t *testing.T, p pair) {
+	require.NoError(t, p.first.lock(bounded(t), 0))
+	acquired := p.waitFor(t, p.second)
+	freed, err := p.first.forceUnlock(bounded(t))
+	require.NoError(t, err)
+	require.True(t, freed)
+	require.NoError(t, <-acquired)
+	require.NoError(t, p.second.unlock(bounded(t)))
+}
+
+func releasesLate(t *testing.T, p pair) { // RL-07
+	require.NoError(t, p.first.lock(bounded(t), 200*time.Millisecond))
+	require.NoError(t, p.second.lock(bounded(t), time.Minute))
+	before := p.server.Snapshot(t)
+	require.ErrorIs(t, p.first.unlock(bounded(t)), errNotHeld)
+	require.Empty(t, p.server.Snapshot(t).Diff(before, 5*time.Second), "the next owner was disturbed")
+	require.NoError(t, p.second.unlock(bounded(t)))
+}
+
+func strangeNames(t *testing.T, p pair) { // NM-01, NM-02 (single server), NM-07
+	for _, name := range []string{"{t}:x", "a}b{c}d", "a{b", "{}x", "a}b", "späti:ключ:鍵", "with space\tand \"quotes\""} {
+		inGo := newGoParty(p.goClient, plain, name)
+		inJava := &javaParty{p.inJava.thread, javaagent.Plain(name), p.inJava.owner}
+		first, second := party(inGo), party(inJava)
+		if p.first == party(p.inJava) {
+			first, second = second, first
+		}
+		require.NoError(t, first.lock(bounded(t), 0), name)
+		acquired := make(chan error, 1)
+		ctx := bounded(t)
+		go func() { acquired <- second.lock(ctx, 0) }()
+		require.NoError(t, first.unlock(bounded(t)), name)
+		require.NoError(t, <-acquired, name)
+		require.NoError(t, second.unlock(bounded(t)), name)
+		require.Empty(t, p.server.Snapshot(t).Keys(), name)
+	}
+}
+
+func refusesEntry(t *testing.T, p pair) { // NR-01
+	require.NoError(t, p.first.lock(bounded(t), 0))
+	for _, again := range []func() error{
+		func() error { return p.first.lock(bounded(t), 0) },
+		func() error { _, err := p.first.tryLock(bounded(t), 0, 0); return err },
+		func() error { _, err := p.first.tryLock(bounded(t), time.Second, 0); return err },
+	} {
+		require.Error(t, again())
+		require.Equal(t, "1", p.server.Do(t, "HGET", p.name, p.first.field()).Text())
+	}
+	require.NoError(t, p.first.unlock(bounded(t)))
+	require.True(t, try(t, p.second, 0, 0))
+	require.NoError(t, p.second.unlock(bounded(t)))
+}
