@@ -30,14 +30,14 @@ type child struct {
 // are inherited and need no copying.
 const pipeBound = time.Second
 
-// start runs the command. On failure nothing runs.
-func start(c Command) (*child, error) {
+// start runs the command, in this program's process group or in its own. On failure nothing runs.
+func start(c Command, shared bool) (*child, error) {
 	cmd := exec.Command(c.Path) //nolint:gosec,noctx // running it is what this is for, and the lock ends it, not a context
 	cmd.Args, cmd.Env = append([]string{c.Path}, c.Args...), c.Env
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = c.Stdin, c.Stdout, c.Stderr
 	cmd.WaitDelay = pipeBound
-	ch := &child{cmd: cmd, shared: inForeground(), exited: make(chan struct{})}
-	cmd.SysProcAttr = attributes(ch.shared)
+	ch := &child{cmd: cmd, shared: shared, exited: make(chan struct{})}
+	cmd.SysProcAttr = attributes(shared)
 	started := make(chan error)
 	go ch.own(started)
 	return ch, <-started

@@ -42,11 +42,15 @@ func Run(hold Hold, c Command, o Options) (Outcome, error) {
 	if err := hold.Err(); err != nil {
 		return Outcome{}, err
 	}
-	ch, err := start(c)
+	return run(hold, c, o, inForeground())
+}
+
+func run(hold Hold, c Command, o Options, shared bool) (Outcome, error) {
+	ch, err := start(c, shared)
 	if err != nil {
 		return Outcome{}, err
 	}
-	w := &watch{hold: hold, process: ch, Options: o, shared: ch.shared}
+	w := &watch{hold: hold, process: ch, Options: o, shared: shared}
 	w.run()
 	if w.stopped != nil {
 		w.clear()

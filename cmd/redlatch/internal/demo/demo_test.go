@@ -1,0 +1,224 @@
+package demo
+
+import (
+	"context"
+	"strconv"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/config"
+	"github.com/redlatch/redlatch/internal/redistest"
+	"github.com/redlatch/redlatch/rlock"
+)
+
+// watcher keeps what it is shown and can react to it.
+type watcher struct {
+	info    Info
+	events  []Event
+	verdict *Verdict
+	react   func(Event)
+}
+
+func (w *watcher) Begin(i Info, _ *Board) { w.info = i }
+
+func (w *watcher) Event(e Event) {
+	w.events = append(w.events, e)
+	if w.react != nil {
+		w.react(e)
+	}
+}
+
+func (w *watcher) End(v Verdict) { w.verdict = &v }
+
+func (w *watcher) saw(kind EventKind) (n int) {
+	for _, e := range w.events {
+		if e.Kind == kind {
+			n++
+		}
+	}
+	return n
+}
+
+// brief is a demo that is over soon.
+func brief(t *testing.T) Options {
+	t.Helper()
+	kind, err := KindNamed("plain")
+	require.NoError(t, err)
+	return Options{
+		Kind: kind, Name: "order:1001", Workers: 4,
+		// A section that is stopped for longer than the lease by a busy machine is one that the lock can't protect.
+		For: 2 * time.Second, Hold: 5 * time.Millisecond, Lease: 500 * time.Millisecond,
+	}
+}
+
+// requireExclusion is what must hold after any demo of a lock that works.
+func requireExclusion(t *testing.T, v Verdict) {
+	t.Helper()
+	require.Empty(t, v.Problems)
+	require.True(t, v.OK())
+	require.Zero(t, v.Overlaps)
+	require.Equal(t, v.Sections, v.Counter)
+	require.Positive(t, v.Sections)
+}
+
+func TestLockExcludesOnTheEmbeddedServer(t *testing.T) {
+	var w watcher
+	v, err := Run(t.Context(), brief(t), &w)
+	require.NoError(t, err)
+	requireExclusion(t, v)
+	require.Equal(t, v, *w.verdict)
+	require.Equal(t, []string{"go-1", "go-2", "go-3", "go-4"}, w.info.Workers)
+	require.Equal(t, "embedded miniredis", w.info.Server)
+	require.Positive(t, v.HandOffs)
+	require.LessOrEqual(t, v.P50, v.P99)
+	require.Equal(t, 4, w.saw(Left))
+	require.EqualValues(t, v.Sections, w.saw(Released))
+	require.Nil(t, v.Crash)
+}
+
+func TestLockOfACrashedWorkerGoesOnWhenItsLeaseIsOver(t *testing.T) {
+	o := brief(t)
+	o.Crash = true
+	var w watcher
+	v, err := Run(t.Context(), o, &w)
+	require.NoError(t, err)
+	requireExclusion(t, v)
+	require.NotNil(t, v.Crash)
+	require.NotEmpty(t, v.Crash.Next)
+	require.GreaterOrEqual(t, v.Crash.After, v.Crash.Lease, "somebody had the lock before the dead worker's lease was over")
+	require.Positive(t, v.Crash.Lease)
+	require.Equal(t, 1, w.saw(Crashed))
+	require.Equal(t, 1, w.saw(Restarted))
+}
+
+func TestLockExcludesOnARealServerAndLeavesNothingBehind(t *testing.T) {
+	server := redistest.Start(t)
+	o := brief(t)
+	o.Servers.Servers = config.Single(server.URL())
+	v, err := Run(t.Context(), o, new(watcher))
+	require.NoError(t, err)
+	requireExclusion(t, v)
+	require.Empty(t, server.Do(t, "KEYS", "*").Texts())
+}
+
+// A JVM and Go workers: the only test that starts Java here, the rest of that is in interop.
+func TestJavaContends(t *testing.T) {
+	o := brief(t)
+	o.Workers, o.Java, o.For, o.Hold = 1, true, 4*time.Second, 20*time.Millisecond
+	var w watcher
+	v, err := Run(t.Context(), o, &w)
+	require.NoError(t, err)
+	requireExclusion(t, v)
+	require.Contains(t, w.info.Java, "Redisson ")
+	require.Contains(t, w.info.Server, "redis-server")
+	require.Equal(t, "java-1", v.Workers[1].Worker)
+	require.Positive(t, v.Workers[0].Sections)
+	require.Positive(t, v.Workers[1].Sections)
+}
+
+// noLock gives everybody a lock of its own, so that it excludes nobody.
+type noLock struct {
+	client *redlatch.Client
+	number *atomic.Int64
+}
+
+func (l noLock) Name() string { return "no lock" }
+
+func (l noLock) Lock(ctx context.Context, opts ...redlatch.AcquireOption) (*redlatch.Hold, error) {
+	return rlock.New(l.client, "no-lock-"+strconv.FormatInt(l.number.Add(1), 10)).Lock(ctx, opts...)
+}
+
+func (l noLock) TryLock(ctx context.Context, opts ...redlatch.AcquireOption) (*redlatch.Hold, error) {
+	return l.Lock(ctx, opts...)
+}
+
+func TestLockThatDoesNotExcludeIsFoundOut(t *testing.T) {
+	o := brief(t)
+	var number atomic.Int64
+	o.Kind.New = func(c *redlatch.Client, _ string) redlatch.Locker { return noLock{c, &number} }
+	var w watcher
+	v, err := Run(t.Context(), o, &w)
+	require.NoError(t, err)
+	require.False(t, v.OK())
+	require.Positive(t, v.Overlaps)
+	require.Less(t, v.Counter, v.Sections, "updates are lost")
+	require.Len(t, v.Problems, 2, "one for the overlaps, one for the counter")
+	require.Positive(t, w.saw(Company))
+}
+
+func TestEndOfTheContextEndsTheDemoWithAVerdict(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	o := brief(t)
+	o.For = time.Minute
+	w := watcher{react: func(e Event) {
+		if e.Kind == Released {
+			cancel()
+		}
+	}}
+	v, err := Run(ctx, o, &w)
+	require.NoError(t, err)
+	requireExclusion(t, v)
+	require.Less(t, v.Took, 30*time.Second)
+}
+
+func TestServerThatDiesIsAnErrorAndNoVerdict(t *testing.T) {
+	server := redistest.Start(t)
+	o := brief(t)
+	o.Servers.Servers = config.Single(server.URL())
+	killed := false
+	w := watcher{react: func(e Event) {
+		if e.Kind == Released && !killed {
+			killed = true
+			server.Kill(t)
+		}
+	}}
+	_, err := Run(t.Context(), o, &w)
+	require.ErrorContains(t, err, "read the counter")
+	require.Nil(t, w.verdict)
+}
+
+func TestServerThatIsNotThereIsAnError(t *testing.T) {
+	o := brief(t)
+	o.Servers.Servers = config.Single("redis://127.0.0.1:1")
+	_, err := Run(t.Context(), o, new(watcher))
+	require.ErrorContains(t, err, "127.0.0.1:1")
+}
+
+func TestOptionsOutOfRangeAreRefused(t *testing.T) {
+	for name, change := range map[string]func(*Options){
+		"no kind of lock":      func(o *Options) { o.Kind = Kind{} },
+		"name is empty":        func(o *Options) { o.Name = "" },
+		"0 workers":            func(o *Options) { o.Workers = 0 },
+		"65 workers":           func(o *Options) { o.Workers = 65 },
+		"a demo of 1ms":        func(o *Options) { o.For = time.Millisecond },
+		"sections of 0s":       func(o *Options) { o.Hold = 0 },
+		"sections of 3s":       func(o *Options) { o.Hold = 3 * time.Second },
+		"a lease of 1ms":       func(o *Options) { o.Lease = time.Millisecond },
+		"too long to see":      func(o *Options) { o.Lease, o.Crash = time.Second, true },
+		"counterpart in Java":  func(o *Options) { o.Java, o.Kind.Java = true, nil },
+		"allowed are 1 to 64":  func(o *Options) { o.Workers = -1 },
+		"length of the demo, ": func(o *Options) { o.Lease = time.Hour },
+	} {
+		o := brief(t)
+		change(&o)
+		_, err := Run(t.Context(), o, new(watcher))
+		require.ErrorContains(t, err, name)
+	}
+	_, err := KindNamed("fast")
+	require.ErrorContains(t, err, `"fast"`)
+	require.ErrorContains(t, err, "the kinds are: plain")
+}
+
+func TestJavaGetsTheSameServerAndRefusesWhatItCannotReach(t *testing.T) {
+	yaml, err := redissonYAML(config.Config{Servers: config.Single("rediss://me:p%22w@h:7/3")}, time.Second)
+	require.NoError(t, err)
+	require.JSONEq(t, `{"lockWatchdogTimeout":1000,"threads":4,"nettyThreads":4,"singleServerConfig":{"address":"rediss://h:7","database":3,
+		"username":"me","password":"p\"w","connectionPoolSize":4,"connectionMinimumIdleSize":1,"subscriptionConnectionMinimumIdleSize":1}}`, yaml)
+	_, err = redissonYAML(config.Config{Servers: config.Single("redis+uds:///tmp/s")}, time.Second)
+	require.ErrorContains(t, err, "can't reach")
+}
