@@ -21,7 +21,10 @@ func start(t *testing.T, opts javaagent.Options) *javaagent.Agent {
 	defer cancel()
 	agent, err := javaagent.Start(ctx, opts)
 	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, agent.Kill()) })
+	t.Cleanup(func() {
+		require.NoError(t, agent.Kill())
+		server.FlushAll(t)
+	})
 	return agent
 }
 
@@ -129,13 +132,51 @@ func TestMissingToolsAreNamedWithTheRemedy(t *testing.T) {
 	require.ErrorContains(t, err, "apt-get install openjdk-17-jdk-headless maven")
 }
 
-func TestFailedBuildShowsMavensWordsAndLeavesNothing(t *testing.T) {
-	bin, cache := t.TempDir(), t.TempDir()
-	script := "#!/bin/sh\necho '[ERROR] the repository is on holiday'\nexit 1\n"
-	require.NoError(t, os.WriteFile(filepath.Join(bin, "mvn"), []byte(script), 0o755))
+// fakeMaven puts a program named mvn before all others in PATH, and an empty cache in the place of the user's.
+func fakeMaven(t *testing.T, script string) (cache string) {
+	t.Helper()
+	bin := t.TempDir()
+	cache = t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(bin, "mvn"), []byte("#!/bin/sh\n"+script), 0o755))
 	t.Setenv("PATH", bin+string(os.PathListSeparator)+os.Getenv("PATH"))
 	t.Setenv("XDG_CACHE_HOME", cache)
+	return cache
+}
 
+func TestAgentIsBuiltOnceForAllThatStartIt(t *testing.T) {
+	builds := filepath.Join(t.TempDir(), "builds")
+	fakeMaven(t, `echo one >> '`+builds+`'
+for last; do [ "$previous" = -f ] && pom=$last; previous=$last; done
+target=$(dirname "$pom")/target
+mkdir "$target" && touch "$target/agent.jar" "$target/classpath.txt"
+`)
+	ctx := bounded(t)
+	failures := make(chan error)
+	for range 4 {
+		go func() {
+			_, err := javaagent.Start(ctx, javaagent.Options{})
+			failures <- err
+		}()
+	}
+	for range 4 {
+		// What this Maven makes is no program, so each JVM ends at once; by then the build is over.
+		require.ErrorIs(t, <-failures, javaagent.ErrEnded)
+	}
+	log, err := os.ReadFile(builds)
+	require.NoError(t, err)
+	require.Equal(t, "one\n", string(log))
+}
+
+func TestBuildEndsWithItsContext(t *testing.T) {
+	fakeMaven(t, "exec sleep 600\n")
+	ctx, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond)
+	defer cancel()
+	_, err := javaagent.Start(ctx, javaagent.Options{})
+	require.ErrorIs(t, err, context.DeadlineExceeded)
+}
+
+func TestFailedBuildShowsMavensWordsAndLeavesNothing(t *testing.T) {
+	cache := fakeMaven(t, "echo '[ERROR] the repository is on holiday'\nexit 1\n")
 	_, err := javaagent.Start(bounded(t), javaagent.Options{})
 	require.ErrorContains(t, err, "the repository is on holiday")
 	require.ErrorContains(t, err, "exit status 1")

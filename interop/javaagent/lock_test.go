@@ -147,8 +147,8 @@ func TestOperationsOfDifferentThreadsOverlap(t *testing.T) {
 }
 
 func TestInterruptEndsThatWaitAlone(t *testing.T) {
-	ctx, client, lock := bounded(t), open(t), javaagent.Plain(key(t, "lock"))
-	require.NoError(t, thread(t, client, "holder").Lock(ctx, lock))
+	client, lock := open(t), javaagent.Plain(key(t, "lock"))
+	require.NoError(t, thread(t, client, "holder").Lock(bounded(t), lock))
 	waiter := thread(t, client, "waiter")
 	waits := map[string]javaagent.Op{
 		"lockInterruptibly": javaagent.NewOp(javaagent.OpLockInterruptibly, lock),
@@ -157,6 +157,7 @@ func TestInterruptEndsThatWaitAlone(t *testing.T) {
 	}
 	for name, op := range waits {
 		t.Run(name, func(t *testing.T) {
+			ctx := bounded(t)
 			running := waiter.Go(op)
 			queued := waiter.Go(javaagent.NewOp(javaagent.OpLockInterruptibly, lock))
 			awaitSubscribed(t, lock.Name)
@@ -345,9 +346,9 @@ func TestErrorsTellWhatTheJVMThrew(t *testing.T) {
 		require.Equal(t, javaagent.CodeBadRequest, javaagent.CodeOf(err), "%v", err)
 	})
 	t.Run("a redisson.yaml that Redisson refuses", func(t *testing.T) {
-		_, err := jvm.Open(bounded(t), t.Name(), "singleServerConfig:\n  adress: typo\n")
+		_, err := jvm.Open(bounded(t), t.Name(), "singleServerConfig:\n  hostAndPort: none\n")
 		require.Equal(t, javaagent.CodeOther, javaagent.CodeOf(err), "%v", err)
-		require.ErrorContains(t, err, "adress")
+		require.ErrorContains(t, err, "hostAndPort")
 	})
 	t.Run("a name that is taken", func(t *testing.T) {
 		_, err := jvm.Open(bounded(t), client.Name(), javaagent.YAMLSingle(server.Addr()))

@@ -77,6 +77,8 @@ func openAs(t *testing.T, suffix, yaml string, opts ...javaagent.OpenOption) *ja
 		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		defer cancel()
 		require.NoError(t, client.Close(ctx))
+		// So that a second round (-count) starts like the first. No test of this package runs beside another.
+		server.FlushAll(t)
 	})
 	return client
 }

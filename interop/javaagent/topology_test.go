@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -29,8 +30,7 @@ func TestClusterYAMLConnects(t *testing.T) {
 	node := redistest.Start(t, redistest.WithConfig("cluster-enabled", "yes"), redistest.WithConfig("cluster-announce-ip", "127.0.0.1"))
 	node.Do(t, "CLUSTER", "ADDSLOTSRANGE", "0", "16383")
 	require.Eventually(t, func() bool {
-		state := node.Do(t, "CLUSTER", "INFO").Text()
-		return len(state) > 0 && state[:len("cluster_state:ok")] == "cluster_state:ok"
+		return strings.HasPrefix(node.Do(t, "CLUSTER", "INFO").Text(), "cluster_state:ok")
 	}, 10*time.Second, 20*time.Millisecond)
 	lockAndUnlock(t, openAs(t, "cluster", javaagent.YAMLCluster([]string{node.Addr()})))
 }
