@@ -29,6 +29,8 @@ const (
 	// releaseBound is how long the release may keep the program after the command has ended.
 	releaseBound = 5 * time.Second
 	longestGrace = 5 * time.Second
+	// shortestLease is that of the watchdog: below it, a busy machine can't end a command in time.
+	shortestLease = 100 * time.Millisecond
 )
 
 type runFlags struct {
@@ -45,8 +47,8 @@ func newRun(std stdio) *cobra.Command {
 		Long: `run takes the lock NAME, runs the command with its own input, output and environment plus ` + envLock + `=NAME, releases the lock
 when the command has ended, and exits with the command's exit code. The lock is the one of Redisson's getLock(NAME).
 
-While the command runs the lock is renewed, unless --lease fixes its end. When it can't be renewed the command gets SIGTERM, --grace before
-the lock could expire, and SIGKILL before it does. When the lock was released by force or deleted, which the next
+While the command runs the lock is renewed, unless --lease fixes its end. When it can't be renewed the command gets SIGTERM, --grace
+before the lock could expire, and SIGKILL right before it does. When the lock was released by force or deleted, which the next
 renewal finds out (at a third of --watchdog-timeout), it gets SIGTERM at once and SIGKILL after --grace.
 
 SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1 and SIGUSR2 are forwarded to the command. Without a terminal the command runs in a process group
@@ -73,7 +75,7 @@ func (f *runFlags) register(flags *pflag.FlagSet) {
 	flags.DurationVar(&f.wait, "wait", noWaitLimit, "give up with exit code 75 after this time; 0 is one attempt (default: wait without limit)")
 	flags.DurationVar(&f.lease, "lease", 0, "a fixed lease: the lock is not renewed, and the command is stopped before it ends")
 	flags.DurationVar(&f.maxHold, "max-hold", 0, "renew the lock no longer than this; it then ends within one --watchdog-timeout")
-	flags.DurationVar(&f.grace, "grace", 0, "time between SIGTERM and SIGKILL (default: a sixth of the lease, at most 5s)")
+	flags.DurationVar(&f.grace, "grace", 0, "how long before the lock's end the command gets SIGTERM (default: a sixth of the lease, at most 5s)")
 	flags.DurationVar(&f.watchdog, "watchdog-timeout", config.DefaultLockWatchdogTimeout,
 		"how long the lock stays when this program dies; it is renewed at a third of it")
 	flags.BoolVarP(&f.verbose, "verbose", "v", false, "say on stderr when the lock is waited for, taken and released")
@@ -107,13 +109,20 @@ func (f *runFlags) leaseInForce() time.Duration {
 	}
 }
 
+// leaseFits tells whether a command can be told and ended within a lease; 0 stands for a flag that was not given.
+func leaseFits(d time.Duration) bool { return d == 0 || d >= shortestLease && d <= config.MaxLease }
+
 // complete checks the flags that config and the acquire options do not check, and fills in the grace.
 func (f *runFlags) complete() error {
 	switch {
 	case f.wait < 0 && f.wait != noWaitLimit:
 		return usagef("--wait is %v; use 0 for one attempt, or leave it out to wait without limit", f.wait)
-	case f.lease < 0 || f.maxHold < 0 || f.grace < 0:
-		return usagef("--lease, --max-hold and --grace must not be negative")
+	case !leaseFits(f.lease):
+		return usagef("--lease is %v; allowed is %v to %v", f.lease, shortestLease, config.MaxLease)
+	case !leaseFits(f.maxHold):
+		return usagef("--max-hold is %v; allowed is %v to %v", f.maxHold, shortestLease, config.MaxLease)
+	case f.grace < 0:
+		return usagef("--grace is %v; allowed is up to a third of the lease", f.grace)
 	case f.lease > 0 && f.maxHold > 0:
 		return usagef("--max-hold bounds the renewals and --lease has none; use one of them")
 	case f.grace == 0:

@@ -4,9 +4,9 @@
 //
 // A hold is valid until a moment that each renewal moves on (redlatch.Hold.ValidUntil), and that lies before the key in Redis can
 // expire. The command must be gone by then. So it gets SIGTERM when there is only the grace left until that moment and no renewal has
-// moved it, and SIGKILL at that moment. A command that was told to end is not taken back when a renewal succeeds after all. When the
+// moved it, and SIGKILL a moment before it (a quarter of the grace, at most 250 ms), because its end takes time, too. A command that was told to end is not taken back when a renewal succeeds after all. When the
 // lock was lost all at once (released by force, deleted, taken over), which the next renewal finds out, it gets SIGTERM at once and
-// SIGKILL after the grace, or at the last known end of validity if that is sooner.
+// SIGKILL after the grace, or before the last known end of validity if that is sooner.
 //
 // # Who gets signals
 //

@@ -103,13 +103,13 @@ func (w *watch) run() {
 func (w *watch) look(now time.Time) time.Time {
 	if w.stopped == nil {
 		if until := w.hold.ValidUntil(); until.IsZero() {
-			w.stop(earlier(now.Add(w.Grace), w.until), w.hold.Err())
+			w.stop(earlier(now.Add(w.Grace), w.until.Add(-w.lead())), w.hold.Err())
 		} else {
 			w.until = until
 			if notice := until.Add(-w.Grace); now.Before(notice) {
 				return notice
 			}
-			w.stop(until, ErrEnding)
+			w.stop(until.Add(-w.lead()), ErrEnding)
 		}
 	}
 	if w.killed {
@@ -121,6 +121,12 @@ func (w *watch) look(now time.Time) time.Time {
 	w.kill()
 	return time.Time{}
 }
+
+// longestLead is how much sooner than the end of validity SIGKILL is sent at most.
+const longestLead = 250 * time.Millisecond
+
+// lead is what the kernel and a busy machine get to end the command with: at the end of validity it has to be gone.
+func (w *watch) lead() time.Duration { return min(w.Grace/4, longestLead) }
 
 // stop tells the command to end.
 func (w *watch) stop(killAt time.Time, why error) {

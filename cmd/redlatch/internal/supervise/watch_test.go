@@ -117,9 +117,9 @@ func watching(t *testing.T, valid time.Duration, play func(stage), prepare ...fu
 	return s
 }
 
-func TestCommandIsToldGraceBeforeTheEndAndKilledAtIt(t *testing.T) {
+func TestCommandIsToldGraceBeforeTheEndAndKilledRightBeforeIt(t *testing.T) {
 	s := watching(t, 30*time.Second, func(stage) {})
-	require.Equal(t, []sent{{syscall.SIGTERM, 25 * time.Second}, {syscall.SIGKILL, 30 * time.Second}}, s.process.got)
+	require.Equal(t, []sent{{syscall.SIGTERM, 25 * time.Second}, {syscall.SIGKILL, 30*time.Second - longestLead}}, s.process.got)
 	require.ErrorIs(t, s.stopped, ErrEnding)
 }
 
@@ -130,7 +130,7 @@ func TestEveryRenewalMovesTheEnd(t *testing.T) {
 			s.hold.renew(30 * time.Second)
 		}
 	})
-	require.Equal(t, []sent{{syscall.SIGTERM, 125 * time.Second}, {syscall.SIGKILL, 130 * time.Second}}, s.process.got)
+	require.Equal(t, []sent{{syscall.SIGTERM, 125 * time.Second}, {syscall.SIGKILL, 130*time.Second - longestLead}}, s.process.got)
 }
 
 func TestCommandThatObeysIsNotKilled(t *testing.T) {
@@ -143,7 +143,7 @@ func TestRenewalAfterSigtermTakesNothingBack(t *testing.T) {
 		time.Sleep(26 * time.Second)
 		s.hold.renew(30 * time.Second)
 	})
-	require.Equal(t, []sent{{syscall.SIGTERM, 25 * time.Second}, {syscall.SIGKILL, 30 * time.Second}}, s.process.got)
+	require.Equal(t, []sent{{syscall.SIGTERM, 25 * time.Second}, {syscall.SIGKILL, 30*time.Second - longestLead}}, s.process.got)
 }
 
 func TestSuddenLossTellsAtOnceAndKillsAfterTheGrace(t *testing.T) {
@@ -155,12 +155,12 @@ func TestSuddenLossTellsAtOnceAndKillsAfterTheGrace(t *testing.T) {
 	require.ErrorIs(t, s.stopped, errLost)
 }
 
-func TestLossNearTheEndKillsAtTheEnd(t *testing.T) {
+func TestLossNearTheEndKillsBeforeTheEnd(t *testing.T) {
 	s := watching(t, 30*time.Second, func(s stage) {
 		time.Sleep(26 * time.Second) // SIGTERM has been sent at 25 s
 		s.hold.lose()
 	})
-	require.Equal(t, []sent{{syscall.SIGTERM, 25 * time.Second}, {syscall.SIGKILL, 30 * time.Second}}, s.process.got)
+	require.Equal(t, []sent{{syscall.SIGTERM, 25 * time.Second}, {syscall.SIGKILL, 30*time.Second - longestLead}}, s.process.got)
 }
 
 // As after the program was stopped for longer than the lease.
