@@ -28,7 +28,7 @@ type Option func(*options)
 // WithLogger sets where the client reports what no call can return, such as a failed renewal. Without it nothing is logged.
 func WithLogger(l *slog.Logger) Option { return func(o *options) { o.Log = l } }
 
-// WithObserver sets who is told of each acquisition, release, loss and renewal.
+// WithObserver sets who is told of each acquisition, release, loss and renewal; nil is nobody.
 func WithObserver(v Observer) Option {
 	return func(o *options) {
 		if v != nil {
@@ -85,11 +85,14 @@ func (c *Client) NewOwner() Owner { return Owner{c.ID(), engine.NewThread()} }
 // Shutdown lets the work come to its end: it admits no new acquisitions (they and those that wait get ErrClosed; an owner that
 // holds a lock may still enter it again), waits for the holds to be released, and closes. ctx bounds the waiting: when it ends, the
 // client is closed as by Close, and the error tells how many holds were left.
-func (c *Client) Shutdown(ctx context.Context) error { return c.engine.Shutdown(ctx) }
+func (c *Client) Shutdown(ctx context.Context) error {
+	return wrap("shut down", c.ID(), c.engine.Shutdown(ctx))
+}
 
 // Close ends the client at once. Waiting calls return ErrClosed, holds end with ErrClosed as their cause, and their keys are left to
-// expire, for nobody can tell whether their work has stopped. It blocks until the client's goroutines have ended, at most one
-// command timeout, always returns nil, and can be called again.
+// expire, for nobody can tell whether their work has stopped. What a call is just being granted is given back, and waiters leave the
+// queues that they stand in; for that there is one command timeout. Close blocks until the client's goroutines have ended, always
+// returns nil, and can be called again. An Observer must not call it.
 func (c *Client) Close() error {
 	c.engine.Close()
 	return nil

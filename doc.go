@@ -46,7 +46,7 @@
 //	ValidUntil = time before the request was sent + lease − drift margin
 //
 // on the monotonic clock; a slow answer never lengthens it. When that passes without a renewal the hold is lost, whatever Redis says
-// later.
+// later. (On Linux that clock stands still while the whole machine is suspended, and so does trust.)
 //
 // # Failure handling
 //

@@ -102,16 +102,12 @@ type Handle struct {
 }
 
 // NewHandle is for the lock kinds of this module only: its parameters can't be named elsewhere.
-func NewHandle(c *Client, name string, kind engine.Kind, set ...func(*engine.Lock)) *Handle {
+func NewHandle(c *Client, name string, kind engine.Kind, o engine.LockOptions) *Handle {
 	var e *engine.Engine
 	if c != nil {
 		e = c.engine
 	}
-	lock := engine.NewLock(e, name, kind)
-	for _, f := range set {
-		f(lock)
-	}
-	return &Handle{c, lock}
+	return &Handle{c, engine.NewLock(e, name, kind, o)}
 }
 
 var _ Locker = (*Handle)(nil)
@@ -210,16 +206,19 @@ func (h *Handle) Inspect(ctx context.Context) (Inspection, error) {
 	if err != nil {
 		return Inspection{}, wrap("inspect", h.Name(), err)
 	}
-	view := Inspection{Kind: h.lock.Kind.Name(), Name: h.Name(), Key: h.lock.Key, TTL: max(s.TTL, -time.Millisecond)}
+	view := Inspection{Kind: h.lock.Kind.Name(), Name: h.Name(), Key: h.lock.Key, TTL: s.TTL, Mode: s.Fields["mode"], Token: s.Token}
 	if s.Type == "none" {
 		view.TTL = 0
 	}
 	for _, field := range slices.Sorted(maps.Keys(s.Fields)) {
-		owner, ok := parseOwner(field)
-		if !ok {
-			continue
+		if owner, ok := parseOwner(field); ok {
+			view.Holders = append(view.Holders, Holder{owner, field, h.lock.Kind.Count(s, field)})
 		}
-		view.Holders = append(view.Holders, Holder{owner, field, h.lock.Kind.Count(s, field)})
+	}
+	for _, field := range s.Queue {
+		if owner, ok := parseOwner(field); ok {
+			view.Queue = append(view.Queue, owner)
+		}
 	}
 	return view, nil
 }

@@ -6,8 +6,8 @@ import (
 	"github.com/redlatch/redlatch/internal/engine"
 )
 
-// Observer is told what happens to the locks of a client. Observe is called in the goroutine where it happened, and must return soon. It may be called
-// by several goroutines at once.
+// Observer is told what happens to the locks of a client, in order and by one goroutine. Observe may use locks, but must not close
+// or shut down the client. While it takes its time, later events are kept for it.
 type Observer interface {
 	Observe(Event)
 }

@@ -25,9 +25,9 @@ func (o Owner) ThreadID() int64 { return o.thread }
 // ClientID is the id of the client; empty for an owner that WithThreadID made and no client has used yet.
 func (o Owner) ClientID() string { return o.client }
 
-// parseOwner reads a field of a lock's hash; false when it is no owner.
+// parseOwner reads a field of a lock's hash, that of a writer too; false when it is no owner.
 func parseOwner(field string) (Owner, bool) {
-	client, number, ok := strings.Cut(field, ":")
+	client, number, ok := strings.Cut(strings.TrimSuffix(field, ":write"), ":")
 	thread, err := strconv.ParseInt(number, 10, 64)
 	return Owner{client, thread}, ok && err == nil
 }

@@ -27,6 +27,8 @@ type State struct {
 	Type   string // as the TYPE command says it; "none" when there is no key
 	TTL    time.Duration
 	Fields map[string]string
+	Queue  []string // who waits, the next one first
+	Token  int64    // the last fencing token
 }
 
 var (
@@ -46,10 +48,10 @@ func Acquire(lock, latch, owner string, lease time.Duration) Call[Grant] {
 	return Call[Grant]{acquire, []string{lock, latch}, []string{millis(lease), owner}, readGrant}
 }
 
-// Reenter raises the count of an owner to count; false when the owner does not hold the lock (wire-protocol.md §3).
-func Reenter(lock, latch, owner string, lease time.Duration, count int) Call[bool] {
+// Reenter raises the count of an owner to count; not acquired when the owner does not hold the lock (wire-protocol.md §3).
+func Reenter(lock, latch, owner string, lease time.Duration, count int) Call[Grant] {
 	args := []string{millis(lease), owner, strconv.Itoa(count)}
-	return Call[bool]{reenter, []string{lock, latch}, args, readBool}
+	return Call[Grant]{reenter, []string{lock, latch}, args, readEntry}
 }
 
 // Departure is what a release leaves behind.
@@ -62,8 +64,11 @@ type Departure struct {
 
 // ReleaseTo lowers a plain lock's count (wire-protocol.md §3).
 func ReleaseTo(lock, channel, latch string, d Departure) Call[Release] {
-	args := []string{d.Owner, strconv.Itoa(d.Count), millis(d.Lease), d.Publish}
-	return Call[Release]{release, []string{lock, channel, latch}, args, readRelease}
+	return Call[Release]{release, []string{lock, channel, latch}, d.args(), readRelease}
+}
+
+func (d Departure) args() []string {
+	return []string{d.Owner, strconv.Itoa(d.Count), millis(d.Lease), d.Publish}
 }
 
 // Settle bars a request whose answer was lost for the time bar, 1 ms at least, and reads the owner's hold count.
@@ -85,15 +90,12 @@ func Renew(locks, owners []string, lease time.Duration) Call[[]bool] {
 
 // HandOver passes a plain lock between two owners of one client; not acquired when from does not hold it.
 func HandOver(lock, latch, from, to string, lease time.Duration) Call[Grant] {
-	return Call[Grant]{handOver, []string{lock, latch}, []string{from, to, millis(lease)}, func(m rueidis.RedisMessage) (Grant, error) {
-		passed, err := readBool(m)
-		return Grant{Acquired: passed}, err
-	}}
+	return Call[Grant]{handOver, []string{lock, latch}, []string{from, to, millis(lease)}, readEntry}
 }
 
-// Inspect reads type, TTL and fields of a lock.
-func Inspect(lock string) Call[State] {
-	return Call[State]{inspect, []string{lock}, nil, readState}
+// Inspect reads type, TTL and fields of a lock, and of further keys a queue or a fencing token, by their types.
+func Inspect(lock string, more ...string) Call[State] {
+	return Call[State]{inspect, append([]string{lock}, more...), nil, readState}
 }
 
 // Probe reads the server's clock by a script.
@@ -153,8 +155,8 @@ func readState(m rueidis.RedisMessage) (State, error) {
 	if err != nil {
 		return State{}, err
 	}
-	if len(parts) != 3 {
-		return State{}, fmt.Errorf("inspect: the server replied %d elements instead of 3", len(parts))
+	if len(parts) != 5 {
+		return State{}, fmt.Errorf("inspect: the server replied %d elements instead of 5", len(parts))
 	}
 	var s State
 	if s.Type, err = parts[0].ToString(); err != nil {
@@ -165,6 +167,12 @@ func readState(m rueidis.RedisMessage) (State, error) {
 		return State{}, err
 	}
 	s.TTL = time.Duration(ttl) * time.Millisecond
-	s.Fields, err = parts[2].AsStrMap()
+	if s.Fields, err = parts[2].AsStrMap(); err != nil {
+		return State{}, err
+	}
+	if s.Queue, err = parts[3].AsStrSlice(); err != nil {
+		return State{}, err
+	}
+	s.Token, err = parts[4].AsInt64()
 	return s, err
 }

@@ -1,13 +1,11 @@
 package rlock
 
 import (
-	"strconv"
 	"time"
 
 	"github.com/cenkalti/backoff/v4"
 
 	"github.com/redlatch/redlatch"
-	"github.com/redlatch/redlatch/config"
 	"github.com/redlatch/redlatch/internal/engine"
 	"github.com/redlatch/redlatch/lua"
 )
@@ -19,22 +17,22 @@ type Lock struct{ *redlatch.Handle }
 var _ redlatch.Locker = (*Lock)(nil)
 
 // Option is an extra of New.
-type Option func(*engine.Lock)
+type Option struct{ set func(*engine.LockOptions) }
 
 // New describes the lock of that name. It sends nothing and needs no closing; what is wrong with the name is told by each call,
 // as redlatch.ErrBadName.
 func New(client *redlatch.Client, name string, opts ...Option) *Lock {
-	set := make([]func(*engine.Lock), len(opts))
-	for i, opt := range opts {
-		set[i] = opt
+	var o engine.LockOptions
+	for _, opt := range opts {
+		opt.set(&o)
 	}
-	return &Lock{redlatch.NewHandle(client, name, kind{}, set...)}
+	return &Lock{redlatch.NewHandle(client, name, kind{}, o)}
 }
 
 // NonReentrant makes a second acquisition by an owner that holds the lock fail at once with redlatch.ErrReentry, and change nothing
 // (wire-protocol.md §8; Redisson 4.4 and later).
 func NonReentrant() Option {
-	return func(l *engine.Lock) { l.NonReentrant = true }
+	return Option{func(o *engine.LockOptions) { o.NonReentrant = true }}
 }
 
 // Spin makes waiters ask again after the pauses of a back-off instead of listening for messages: for servers that offer no pub/sub,
@@ -42,12 +40,10 @@ func NonReentrant() Option {
 // doubling with some chance in it, up to 128 ms. A back-off that stops ends the wait with redlatch.ErrNotAcquired. The release
 // still tells waiters that listen, so that both sorts can share a lock (wire-protocol.md §9).
 func Spin(newBackOff func() backoff.BackOff) Option {
-	return func(l *engine.Lock) {
-		if newBackOff == nil {
-			newBackOff = defaultSpin
-		}
-		l.Spin = newBackOff
+	if newBackOff == nil {
+		newBackOff = defaultSpin
 	}
+	return Option{func(o *engine.LockOptions) { o.Spin = newBackOff }}
 }
 
 func defaultSpin() backoff.BackOff {
@@ -66,40 +62,22 @@ func ConstantSpin(pause time.Duration) func() backoff.BackOff {
 }
 
 // kind is how the engine runs a plain lock (wire-protocol.md §3).
-type kind struct{}
+type kind struct{ engine.Common }
 
-func (kind) Name() string              { return "plain" }
-func (kind) Field(owner string) string { return owner }
-func (kind) Channel(key string) string { return config.Prefixed(config.ChannelPrefix, key) }
+func (kind) Name() string { return "plain" }
 
 func (kind) Acquire(t engine.Target) lua.Call[lua.Grant] {
 	return lua.Acquire(t.Key, t.Latch, t.Field, t.Lease)
 }
 
-func (kind) Reenter(t engine.Target, count int) lua.Call[bool] {
-	return lua.Reenter(t.Key, t.Latch, t.Field, t.Lease, count)
+func (k kind) Release(t engine.Target, count int) lua.Call[lua.Release] {
+	return lua.ReleaseTo(t.Key, k.Channel(t.Key, t.Field), t.Latch, t.Departure(count))
 }
 
-func (kind) Release(t engine.Target, count int) lua.Call[lua.Release] {
-	return lua.ReleaseTo(t.Key, t.Channel, t.Latch,
-		lua.Departure{Owner: t.Field, Count: count, Lease: t.Lease, Publish: t.Publish})
-}
-
-func (kind) ForceRelease(t engine.Target) lua.Call[lua.Release] {
-	return lua.ForceRelease(t.Key, t.Channel, t.Publish)
+func (k kind) ForceRelease(t engine.Target) lua.Call[lua.Release] {
+	return lua.ForceRelease(t.Key, k.Channel(t.Key, ""), t.Publish)
 }
 
 func (kind) HandOver(t engine.Target, to string) (lua.Call[lua.Grant], bool) {
 	return lua.HandOver(t.Key, t.Latch, t.Field, to, t.Lease), true
-}
-
-func (kind) Renew(keys, fields []string, lease time.Duration) lua.Call[[]bool] {
-	return lua.Renew(keys, fields, lease)
-}
-
-func (kind) Locked(s lua.State) bool { return len(s.Fields) > 0 }
-
-func (kind) Count(s lua.State, field string) int {
-	n, _ := strconv.Atoi(s.Fields[field]) // absent, or not a count: 0
-	return n
 }

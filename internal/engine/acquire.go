@@ -1,13 +1,15 @@
 package engine
 
 import (
-	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"time"
 
 	"github.com/cenkalti/backoff/v4"
+
+	"github.com/redlatch/redlatch/lua"
 )
 
 // acquisition is one call of Lock or TryLock on its way.
@@ -15,11 +17,16 @@ type acquisition struct {
 	engine *Engine
 	lock   *Lock
 	req    Request
-	ctx    context.Context
+	caller context.Context // whose end makes a grant unwanted
+	ctx    context.Context // caller, ended by the wait limit too, with ErrNotAcquired as its cause
 	work   context.Context // parent of the hold's context
 	tenure *tenure
-	limit  <-chan time.Time // fires when Request.Wait is over; nil: no limit
-	spin   backoff.BackOff  // nil unless the lock is polled
+	spin   backoff.BackOff // nil unless the lock is polled
+
+	// Guarded by engine.mu: a hand-off is on its way, and the hold that it brought.
+
+	offered bool
+	given   *Hold
 }
 
 // Acquire takes the lock, or says why not. When it returns an error nothing is held; a request whose answer was lost is then
@@ -29,7 +36,7 @@ func (e *Engine) Acquire(ctx, work context.Context, l *Lock, r Request) (*Hold, 
 		return nil, l.invalid
 	}
 	if ctx.Err() != nil {
-		return nil, ended(ctx)
+		return nil, endOf(ctx)
 	}
 	if err := e.begin(); err != nil {
 		return nil, err
@@ -37,67 +44,98 @@ func (e *Engine) Acquire(ctx, work context.Context, l *Lock, r Request) (*Hold, 
 	defer e.finish()
 
 	began := time.Now()
-	a := &acquisition{engine: e, lock: l, req: r, ctx: ctx, work: work}
-	a.tenure = e.join(l, l.Kind.Field(r.Owner.String()))
+	a := &acquisition{engine: e, lock: l, req: r, caller: ctx, ctx: ctx, work: work}
+	a.tenure = e.join(l, r.Owner)
 	defer e.part(a.tenure)
 
 	h, err := a.run()
+	err = describe(err)
 	event := Event{Kind: EventAcquired, Lock: l, Owner: r.Owner, Took: time.Since(began), Err: err}
 	if err != nil {
 		event.Kind = EventNotAcquired
 	}
-	e.report(event)
+	e.events.report(event)
 	return h, err
 }
 
 func (a *acquisition) run() (*Hold, error) {
-	if a.holds() { // no queue for who is in already
-		if h, _, err := a.attempt(); h != nil || err != nil {
-			return h, describe(err)
-		}
+	if a.req.Wait > 0 {
+		ctx, cancel := context.WithTimeoutCause(a.caller, a.req.Wait, ErrNotAcquired)
+		defer cancel()
+		a.ctx = ctx
 	}
-	if err := a.refused(); err != nil {
+	if h, err := a.enterHeld(); h != nil || err != nil {
+		return h, err
+	}
+	if err := a.refused(a.ctx); err != nil {
 		return nil, err
 	}
 	if a.req.Wait == 0 {
 		return a.once()
 	}
-	if a.req.Wait > 0 {
-		timer := time.NewTimer(a.req.Wait)
-		defer timer.Stop()
-		a.limit = timer.C
-	}
 	if a.lock.Spin != nil {
 		a.spin = a.lock.Spin()
 	}
 	w := a.engine.enter(a)
-	defer a.engine.leave(w)
-	return a.compete(w)
+	h, err := a.compete(w)
+	a.engine.leave(w)
+	if h == nil {
+		h, err = a.collectLast(err)
+	}
+	if h == nil {
+		a.standDown()
+	}
+	return h, err
 }
 
-// once asks a single time. A connection that proves to be broken says nothing about the lock, so one that is new is asked too.
+// enterHeld lets an owner enter what it holds, past all waiters. Neither hold nor error: it holds nothing.
+func (a *acquisition) enterHeld() (*Hold, error) {
+	for failures := 0; a.tenure.count() > 0; failures++ {
+		h, _, err := a.attempt(false)
+		if err == nil || a.req.Wait == 0 && !(failures == 0 && stale(err)) {
+			return h, err
+		}
+		if err := a.recover(err, failures, nil); err != nil {
+			return nil, err
+		}
+	}
+	return nil, nil
+}
+
+// once asks a single time. A connection that proves to be broken says nothing about the lock, so a new one is asked too.
 func (a *acquisition) once() (*Hold, error) {
-	h, _, err := a.attempt()
-	if err != nil && stale(err) {
-		h, _, err = a.attempt()
+	h, _, err := a.attempt(false)
+	if stale(err) {
+		h, _, err = a.attempt(false)
 	}
 	if h == nil && err == nil {
 		err = ErrNotAcquired
 	}
-	return h, describe(err)
+	return h, err
 }
 
-// compete waits for the front of the process's queue and there for the lock.
+// compete waits for the front of the process's queue, and there for the lock.
 func (a *acquisition) compete(w *waiter) (*Hold, error) {
-	failures := 0
-	for {
-		h, err := a.step(w, &failures)
-		if h == nil {
-			given, refused := a.collect(w)
-			h, err = given, cmp.Or(err, refused)
-		}
-		if h != nil {
+	for failures := 0; ; {
+		if h := a.collect(); h != nil {
 			return h, nil
+		}
+		if !w.first() && a.tenure.count() == 0 {
+			if err := a.await(nil, nil, w.kick); err != nil {
+				return nil, err
+			}
+			continue
+		}
+		h, ttl, err := a.attempt(true)
+		switch {
+		case h != nil:
+			return h, nil
+		case err == nil:
+			failures = 0
+			err = a.sleep(w, ttl)
+		default:
+			err = a.recover(err, failures, w.kick)
+			failures++
 		}
 		if err != nil {
 			return nil, err
@@ -105,41 +143,27 @@ func (a *acquisition) compete(w *waiter) (*Hold, error) {
 	}
 }
 
-// step waits for the front, or asks the server and then sleeps until it is worth asking again.
-func (a *acquisition) step(w *waiter, failures *int) (*Hold, error) {
-	if !w.mayTry() {
-		return nil, a.await(forEver, nil, w.kick)
-	}
-	h, ttl, err := a.attempt()
-	if h != nil {
-		return h, nil
-	}
-	if err != nil {
-		*failures++
-		return nil, a.recover(err, *failures-1)
-	}
-	*failures = 0
-	return nil, a.sleep(w, ttl)
-}
-
 // sleep returns when the lock may be free: a message came, the holder's TTL is over, or so much time passed that a message may have
 // been lost.
 func (a *acquisition) sleep(w *waiter, ttl time.Duration) error {
+	if !w.first() {
+		return a.await(nil, nil, w.kick) // the messages are for the first one
+	}
 	if a.spin != nil {
 		pause := a.spin.NextBackOff()
 		if pause == backoff.Stop {
 			return fmt.Errorf("%w: the spin lock's back-off has come to its end", ErrNotAcquired)
 		}
-		return a.await(time.Now().Add(pause), nil, w.kick)
+		return a.pause(pause, nil, w.kick)
 	}
 	sub, joined := w.listen()
 	if err := sub.Err(); err != nil {
-		return describe(err)
+		return err
 	}
 	if joined && sub.Confirmed() {
 		return nil // the channel lingered: a message may have come between the attempt and the joining
 	}
-	return a.await(time.Now().Add(a.engine.napFor(ttl)), sub.Wake(), w.kick)
+	return a.pause(a.engine.napFor(ttl), sub.Wake(), w.kick)
 }
 
 // napFor bounds a sleep by the holder's TTL and the fallback poll, which is spread by a fifth each way.
@@ -147,68 +171,71 @@ func (e *Engine) napFor(ttl time.Duration) time.Duration {
 	poll := e.cfg.FallbackPoll
 	nap := poll - poll/5 + rand.N(2*poll/5+1)
 	if ttl >= 0 {
-		// Redis expires a key at the end of its last millisecond.
-		nap = min(nap, ttl+time.Millisecond)
+		nap = min(nap, ttl+time.Millisecond) // Redis expires a key at the end of its last millisecond
 	}
 	return nap
 }
 
 // recover pauses after a failure that may pass; it returns the error that ends the call otherwise.
-func (a *acquisition) recover(err error, failures int) error {
-	if !passing(err) || failures >= a.engine.cfg.Retries() {
-		return describe(err)
+func (a *acquisition) recover(err error, failures int, kick <-chan struct{}) error {
+	if !a.engine.worthRetrying(err, failures) {
+		return err
 	}
 	if failures == 0 && stale(err) {
 		return nil
 	}
-	pause := time.Now().Add(a.engine.cfg.RetryDelay.Next(failures))
-	if ended := a.await(pause, nil, nil); ended != nil {
-		return fmt.Errorf("%w (%w)", describe(err), ended)
+	over := a.pause(a.engine.cfg.RetryDelay.Next(failures), nil, kick)
+	switch {
+	case over == nil:
+		return nil
+	case errors.Is(over, ErrNotAcquired):
+		// A broken server is no contention: the limit is over, but what it says is why.
+		return fmt.Errorf("the wait is over and the server has not recovered: %w", describe(err))
+	default:
+		return fmt.Errorf("%w (before that: %w)", over, describe(err))
 	}
-	return nil
 }
 
-// await returns nil at the given time or when woken, and otherwise the error that ends the call.
-func (a *acquisition) await(until time.Time, wake, kick <-chan struct{}) error {
-	var alarm <-chan time.Time
-	if until != forEver {
-		timer := time.NewTimer(time.Until(until))
-		defer timer.Stop()
-		alarm = timer.C
-	}
+func (e *Engine) worthRetrying(err error, failures int) bool {
+	return (passing(err) || errors.Is(err, errLate)) && failures < e.cfg.Retries()
+}
+
+func (a *acquisition) pause(d time.Duration, wake, kick <-chan struct{}) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	return a.await(timer.C, wake, kick)
+}
+
+// await returns nil when something comes by one of the channels, and otherwise the error that ends the call.
+func (a *acquisition) await(alarm <-chan time.Time, wake, kick <-chan struct{}) error {
 	select {
 	case <-alarm:
 	case <-wake:
 	case <-kick:
-	case <-a.limit:
-		return ErrNotAcquired
 	case <-a.ctx.Done():
 	case <-a.engine.shut:
 	}
-	return a.refused()
+	return a.refused(a.ctx)
 }
 
 // refused tells whether the caller or the client does not want the lock any more. It is asked before an attempt and after a
 // grant: a done context beats a free lock.
-func (a *acquisition) refused() error {
-	if a.ctx.Err() != nil {
-		return ended(a.ctx)
+func (a *acquisition) refused(ctx context.Context) error {
+	if ctx.Err() != nil {
+		if a.caller.Err() == nil {
+			return ErrNotAcquired // the wait limit
+		}
+		return endOf(a.caller)
 	}
 	select {
 	case <-a.engine.shut:
-		if a.holds() && a.engine.life.Err() == nil {
+		if a.tenure.count() > 0 && !a.engine.isClosing() {
 			return nil // a shutdown waits for this owner, who may have to enter again in order to finish
 		}
 		return ErrClosed
 	default:
 		return nil
 	}
-}
-
-func (a *acquisition) holds() bool {
-	a.engine.mu.Lock()
-	defer a.engine.mu.Unlock()
-	return len(a.tenure.holds) > 0
 }
 
 func (a *acquisition) lease() time.Duration {
@@ -222,108 +249,174 @@ func (a *acquisition) lease() time.Duration {
 	}
 }
 
-// attempt asks the server once. Without a hold and an error it gives the TTL of who holds the lock.
-func (a *acquisition) attempt() (h *Hold, ttl time.Duration, err error) {
+// attempt asks the server once, with stand as a waiter. Without a hold and an error it gives the time until the lock may be free.
+func (a *acquisition) attempt(stand bool) (h *Hold, ttl time.Duration, err error) {
 	t := a.tenure
 	if !t.take(a.ctx.Done()) {
-		return nil, 0, ended(a.ctx)
+		if err := a.refused(a.ctx); !errors.Is(err, ErrNotAcquired) {
+			return nil, 0, err
+		}
+		return nil, 0, fmt.Errorf("%w: %w", ErrNotAcquired, errTurn)
 	}
 	defer t.give()
-	if err := a.refused(); err != nil {
+	if h := a.collect(); h != nil { // a hand-off had the turn
+		return h, 0, nil
+	}
+	if err := a.refused(a.ctx); err != nil {
 		return nil, 0, err
 	}
-	if a.holds() {
+	if err := a.excluded(); err != nil {
+		return nil, 0, err
+	}
+	if err := a.engine.payDebts(t); err != nil {
+		return nil, 0, err
+	}
+	if t.count() > 0 {
 		h, err = a.reenter()
 		return h, 0, err
 	}
-	return a.acquire()
+	return a.acquire(stand)
+}
+
+// excluded tells when waiting would be for ever: the owner itself keeps the lock from being had in this way.
+func (a *acquisition) excluded() error {
+	e, t := a.engine, a.tenure
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if a.lock.NonReentrant && len(t.holds) > 0 {
+		return fmt.Errorf("%w: owner %s holds it already and the lock was made NonReentrant", ErrReentry, t.owner)
+	}
+	other := a.lock.Kind.Excluded()
+	if other == "" || len(t.holds) > 0 {
+		return nil
+	}
+	if held := e.tenures[place{t.place.key, other, t.owner.String()}]; held != nil && len(held.holds) > 0 {
+		return fmt.Errorf("%w: owner %s holds its %s side, which would have to be released first", ErrReentry, t.owner, other)
+	}
+	return nil
 }
 
 func (a *acquisition) reenter() (*Hold, error) {
-	if a.lock.NonReentrant {
-		return nil, fmt.Errorf("%w: owner %s holds it already and the lock was made NonReentrant", ErrReentry, a.req.Owner)
-	}
+	e, t := a.engine, a.tenure
 	sent := time.Now()
-	held, err := a.engine.rearm(a.tenure, a.lease(), 1)
-	if err != nil || !held {
+	grant, err := e.rearm(t, a.lease(), true)
+	if err != nil || !grant.Acquired {
 		return nil, err
 	}
-	return a.grant(sent, 0, series{began: sent})
+	return a.grant(sent, grant.Token)
 }
 
-func (a *acquisition) acquire() (*Hold, time.Duration, error) {
+// acquire asks for a lock that the owner does not hold. The tenure's turn must be taken.
+func (a *acquisition) acquire(stand bool) (*Hold, time.Duration, error) {
 	e, t := a.engine, a.tenure
-	latch, sent := e.latches.next(), time.Now()
-	end := e.trustEnd(sent, a.lease())
-	e.mu.Lock()
-	t.trust.arming(end)
 	t.lease = a.lease()
-	e.mu.Unlock()
-
-	reply, err := call(e, a.lock.Kind.Acquire(t.target(latch, a.lease())))
-	if err != nil {
+	if t.wait = a.req.Wait; t.wait <= 0 {
+		t.wait = e.cfg.FairLockWaitTimeout
+	}
+	for again := false; ; again = true {
+		latch, sent := e.latches.next(), time.Now()
+		target := t.target(latch, t.lease)
+		target.Stand = stand
+		grant, err := call(e, a.lock.Kind.Acquire(target))
+		if err == nil && !grant.Acquired {
+			return nil, grant.TTL, nil
+		}
+		if err == nil {
+			e.mu.Lock()
+			t.trust.confirm(e.trustEnd(sent, t.lease))
+			t.series = series{began: sent}
+			e.mu.Unlock()
+			h, err := a.grant(sent, grant.Token)
+			return h, 0, err
+		}
 		if ranNothing(err) {
 			return nil, 0, err
 		}
-		if count, settled := e.settle(t, latch, err); !settled || count == 0 {
+		count, settled := e.settle(t, latch, err)
+		switch {
+		case !settled || count == 0:
+			return nil, 0, err
+		case again || a.refused(a.ctx) != nil:
+			e.correct(t)
 			return nil, 0, err
 		}
-		reply.Acquired = true
+		// It did take effect, and is barred now. Asking anew finds the owner in the lock, and arms the lease from now.
 	}
-	if !reply.Acquired {
-		return nil, reply.TTL, nil
-	}
-	e.mu.Lock()
-	t.trust.armed(end)
-	e.mu.Unlock()
-	h, err := a.grant(sent, reply.Token, series{began: sent})
-	return h, 0, err
 }
 
+// errLate is a grant whose trust was over when it came.
+var errLate = fmt.Errorf("%w: the server's answer took longer than the lease can be trusted; use a longer lease", ErrNotAcquired)
+
 // grant makes the hold of what the server has given, or gives it back when nobody wants it any more.
-func (a *acquisition) grant(sent time.Time, token int64, s series) (*Hold, error) {
+func (a *acquisition) grant(sent time.Time, token int64) (*Hold, error) {
 	e, t := a.engine, a.tenure
+	h := a.newHold(sent, token)
+	unwanted := a.refused(a.caller)
+	if unwanted == nil {
+		e.mu.Lock()
+		unwanted = e.admitLocked(t, h)
+		e.mu.Unlock()
+	}
+	if unwanted == nil {
+		return h, nil
+	}
+	h.cancel(unwanted)
+	e.correct(t)
+	return nil, unwanted
+}
+
+func (a *acquisition) newHold(sent time.Time, token int64) *Hold {
 	h := &Hold{
-		engine: e, tenure: t, owner: a.req.Owner, token: token, since: sent, series: s, lost: make(chan struct{}),
+		engine: a.engine, tenure: a.tenure, owner: a.req.Owner, token: token, since: sent, lost: make(chan struct{}),
+		watched: a.req.Lease == 0,
 	}
 	h.ctx.hold = h
 	h.ctx.Context, h.cancel = context.WithCancelCause(a.work)
-	if a.req.Lease == 0 {
-		h.renewUntil = forEver
-		if a.req.MaxHold > 0 {
-			h.renewUntil = sent.Add(a.req.MaxHold)
-		}
+	if a.req.MaxHold > 0 {
+		h.renewUntil = sent.Add(a.req.MaxHold)
 	}
+	return h
+}
 
-	unwanted := a.refused()
-	e.mu.Lock()
-	left := len(t.holds)
+// admitLocked makes a hold live. The trust has been confirmed.
+func (e *Engine) admitLocked(t *tenure, h *Hold) error {
 	switch {
-	case unwanted != nil:
-	case e.life.Err() != nil:
-		unwanted = ErrClosed
-	case t.trust.passed(time.Now()), t.trust.until.IsZero():
-		unwanted = fmt.Errorf("%w: the server's answer took longer than the lease of %v can be trusted; use a longer lease",
-			ErrNotAcquired, a.lease())
-	default:
-		t.holds = append(t.holds, h)
-		e.held++
-		if left == 0 {
-			e.planLocked(t, sent, a.lease())
-		} else {
-			e.scheduleLocked(t)
-		}
-		for _, w := range t.waiters {
-			w.wake()
-		}
-		e.mu.Unlock()
-		return h, nil
+	case e.closing:
+		return ErrClosed
+	case t.trust.until.IsZero(), t.trust.passed(time.Now()):
+		return errLate
 	}
-	if left == 0 {
-		t.trust.until = time.Time{}
+	t.holds = append(t.holds, h)
+	e.held++
+	e.planLocked(t, h.since, t.lease)
+	for _, w := range t.waiters {
+		w.wake() // it may enter now
 	}
+	return nil
+}
+
+// standDown takes the owner out of what Redis keeps of waiters, unless another of its calls still waits or has the lock.
+func (a *acquisition) standDown() {
+	e, t := a.engine, a.tenure
+	if _, kept := a.lock.Kind.Leave(Target{}); !kept {
+		return
+	}
+	t.take(nil)
+	defer t.give()
+	if leave, due := e.leaving(t); due {
+		if _, err := call(e, leave); err != nil {
+			e.owe(t, "")
+		}
+	}
+}
+
+// leaving is the request that takes an owner out of the queue in Redis, when it neither holds nor waits.
+func (e *Engine) leaving(t *tenure) (lua.Call[bool], bool) {
+	e.mu.Lock()
+	idle := len(t.holds) == 0 && len(t.waiters) == 0
 	e.mu.Unlock()
-	h.cancel(unwanted)
-	e.giveBack(t)
-	return nil, unwanted
+	if !idle {
+		return lua.Call[bool]{}, false
+	}
+	return t.lock.Kind.Leave(t.target("", t.lease))
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -16,9 +17,11 @@ import (
 	"github.com/redlatch/redlatch/lua"
 )
 
-// pingInterval is how often an idle connection is tried; one that does not answer within the command timeout is given up, and
-// with it the belief that messages still arrive.
-const pingInterval = 5 * time.Second
+// pingInterval is how often a connection without traffic is tried. One that does not answer within the command timeout is given up:
+// only then do requests go to a new one, and is it known that messages do not arrive. So it must be soon for the watchdog.
+func pingInterval(cfg config.Config) time.Duration {
+	return min(5*time.Second, max(cfg.LockWatchdogTimeout/6, 100*time.Millisecond))
+}
 
 // connect makes the connection that all requests share. ctx bounds the opening, together with ConnectTimeout.
 func connect(ctx context.Context, cfg config.Config) (rueidis.Client, error) {
@@ -28,10 +31,7 @@ func connect(ctx context.Context, cfg config.Config) (rueidis.Client, error) {
 		network = a.Network
 		addresses = append(addresses, a.Addr)
 	}
-	// Connections made later belong to no call: opening ends when the first one stands.
-	opening, opened := context.WithCancel(ctx)
-	defer opened()
-	var open atomic.Bool
+	dialer := &dialer{network: network, opening: ctx}
 	client, err := rueidis.NewClient(rueidis.ClientOption{
 		InitAddress:       addresses,
 		Username:          cfg.Username,
@@ -43,46 +43,81 @@ func connect(ctx context.Context, cfg config.Config) (rueidis.Client, error) {
 		DisableCache:      true, // no key is read twice from here
 		DisableRetry:      true, // an acquire that is sent again behind our back would be counted twice
 		PipelineMultiplex: -1,   // one connection: requests of one lock arrive in the order of their sending
-		Dialer:            net.Dialer{Timeout: cfg.ConnectTimeout, KeepAlive: pingInterval},
+		Dialer:            net.Dialer{Timeout: cfg.ConnectTimeout, KeepAlive: pingInterval(cfg)},
 		ConnWriteTimeout:  cfg.Timeout,
-		DialCtxFn: func(dialing context.Context, address string, d *net.Dialer, t *tls.Config) (net.Conn, error) {
-			if !open.Load() {
-				dialing = opening
-			}
-			if t != nil {
-				return (&tls.Dialer{NetDialer: d, Config: t}).DialContext(dialing, network, address)
-			}
-			return d.DialContext(dialing, network, address)
-		},
+		DialCtxFn:         dialer.dial,
 	})
-	open.Store(true)
+	dialer.opened()
 	if err != nil {
 		if client != nil {
 			client.Close()
 		}
 		if ctx.Err() != nil {
-			err = ended(ctx)
+			err = endOf(ctx)
 		}
 		return nil, fmt.Errorf("connect to %s: %w", strings.Join(addresses, ", "), explain(err))
 	}
 	return client, nil
 }
 
+// dialer makes the connections. Those of the opening end with its context, also while they shake hands; later ones belong to no
+// call.
+type dialer struct {
+	network string
+
+	mu      sync.Mutex
+	opening context.Context // guarded by mu, like the rest; nil when the client is open
+	stops   []func() bool
+}
+
+func (d *dialer) dial(ctx context.Context, address string, nd *net.Dialer, t *tls.Config) (net.Conn, error) {
+	d.mu.Lock()
+	opening := d.opening
+	d.mu.Unlock()
+	if opening != nil {
+		ctx = opening
+	}
+	conn, err := d.connect(ctx, address, nd, t)
+	if err == nil && opening != nil {
+		d.mu.Lock()
+		d.stops = append(d.stops, context.AfterFunc(opening, func() { _ = conn.Close() }))
+		d.mu.Unlock()
+	}
+	return conn, err
+}
+
+func (d *dialer) connect(ctx context.Context, address string, nd *net.Dialer, t *tls.Config) (net.Conn, error) {
+	if t != nil {
+		return (&tls.Dialer{NetDialer: nd, Config: t}).DialContext(ctx, d.network, address)
+	}
+	return nd.DialContext(ctx, d.network, address)
+}
+
+// opened lets the connections outlive the opening.
+func (d *dialer) opened() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, stop := range d.stops {
+		stop()
+	}
+	d.opening, d.stops = nil, nil
+}
+
 // explain adds what to do to what a server or the network said while connecting.
 func explain(err error) error {
 	switch {
-	case serverSays(err, "WRONGPASS", "NOAUTH", "invalid username-password", "invalid password"):
+	case serverSays(err, "WRONGPASS", "NOAUTH", "ERR invalid password"):
 		return fmt.Errorf("the server refused user and password; check Username and Password: %w", err)
 	case serverSays(err, "NOPERM"):
 		return fmt.Errorf("the user's ACL does not allow to connect and run scripts; see docs/operations for the ACL: %w", err)
-	case serverSays(err, "DB index", "out of range"):
+	case serverSays(err, "DB index is out of range"):
 		return fmt.Errorf("the server has no such database; check Database: %w", err)
 	case errors.Is(err, context.DeadlineExceeded), isTimeout(err):
 		return fmt.Errorf("no answer in time; is this a Redis server, with TLS as configured?: %w", err)
 	case notConnected(err):
 		return err
 	}
-	if _, reply := rueidis.IsRedisErr(err); !reply && !errors.Is(err, context.Canceled) {
+	if !isReply(err) && !errors.Is(err, context.Canceled) {
 		return fmt.Errorf("the answer is not that of a Redis server (or TLS is on at one side only): %w", err)
 	}
 	return err

@@ -22,7 +22,13 @@
 //
 // Every request has a latch, a name of its own. When its answer is lost, settle writes the latch, which bars the request from then on, and
 // reads the owner's count in the same script. What can't be settled now becomes a debt, which the settler pays as soon as the
-// server answers. A tenure with debts is not trusted any longer than before they were made.
+// server answers. Nothing is built upon a debt: an entry pays it first, and a renewal does not count while there is one. Nor is anybody
+// let in because the count says so, for it does not tell the lease: who still wants the lock asks anew.
+//
+// # Hand-off
+//
+// A release gives the lock straight to the first waiter of its room, if there is one. Its hold is made under the mutex together with the
+// news, so that nobody ever sees a lock on the server that nobody here holds.
 //
 // # Time
 //

@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"github.com/redis/rueidis"
+
+	"github.com/redlatch/redlatch/pubsub"
 )
 
 // The conditions that a caller can act on. The root package documents and exports them.
@@ -22,15 +24,18 @@ var (
 	ErrBadName       = errors.New("bad lock name")
 )
 
-// errGone is how the server says that a hold is lost.
-var errGone = fmt.Errorf("%w: the server has no such holder any more (expired, deleted, or released by force)", ErrLost)
+// requestError is what the server or the network said to one request. Only such an error can be over at the next try.
+type requestError struct{ err error }
 
-// describe gives an error of the server or the network the sentinel that callers test for.
+func (e *requestError) Error() string { return e.err.Error() }
+func (e *requestError) Unwrap() error { return e.err }
+
+// describe gives an error of a request the sentinel that callers test for, and says what to do.
 func describe(err error) error {
 	switch {
 	case err == nil:
 		return nil
-	case errors.Is(err, rueidis.ErrClosing):
+	case errors.Is(err, rueidis.ErrClosing), errors.Is(err, pubsub.ErrClosed):
 		return ErrClosed
 	case serverSays(err, "WRONGTYPE"):
 		return fmt.Errorf("%w: the key exists and holds something else, see TYPE: %w", ErrWrongType, err)
@@ -43,29 +48,36 @@ func describe(err error) error {
 	}
 }
 
-// serverSays tells whether the server's reply contains a code. Servers before 7.0 put the code of a command inside a script
-// into the middle of the message.
+// serverSays tells whether one of the codes stands in the server's reply: at its begin, or, in the reply of a script, where a
+// command's reply begins within it. Servers before 7.0 put that into the middle of the message.
 func serverSays(err error, codes ...string) bool {
-	reply, ok := rueidis.IsRedisErr(err)
-	if !ok {
+	var reply *rueidis.RedisError
+	if !errors.As(err, &reply) {
 		return false
 	}
+	text := " " + strings.NewReplacer(": ", " ", ":-", " ", " -", " ").Replace(reply.Error()) + " "
 	for _, code := range codes {
-		if strings.Contains(reply.Error(), code) {
+		if strings.Contains(text, " "+code+" ") {
 			return true
 		}
 	}
 	return false
 }
 
+func isReply(err error) bool {
+	var reply *rueidis.RedisError
+	return errors.As(err, &reply)
+}
+
+// notNow are replies of a server that ran nothing and may run it later: it starts, is busy, fails over, or was the wrong one.
+var notNow = []string{
+	"LOADING", "BUSY", "READONLY", "MASTERDOWN", "CLUSTERDOWN", "TRYAGAIN", "MOVED", "ASK", "NOREPLICAS", "MISCONF",
+}
+
 // ranNothing tells whether a failed request surely had no effect on the server. Everything else is in doubt and must be
 // settled: an answer that did not come says nothing, and a script that fails half-way has done its first half.
 func ranNothing(err error) bool {
-	if notConnected(err) {
-		return true
-	}
-	return serverSays(err, "LOADING", "BUSY", "READONLY", "MASTERDOWN", "CLUSTERDOWN", "TRYAGAIN", "MOVED", "ASK",
-		"NOREPLICAS", "OOM", "NOAUTH", "WRONGTYPE", "CROSSSLOT", "MISCONF")
+	return notConnected(err) || serverSays(err, notNow...) || serverSays(err, "OOM", "NOAUTH", "WRONGTYPE", "CROSSSLOT")
 }
 
 // notConnected: no connection could be made, so that nothing was sent.
@@ -74,22 +86,19 @@ func notConnected(err error) bool {
 	return errors.As(err, &op) && op.Op == "dial"
 }
 
-// passing tells whether a failure may be over at the next try: the server is starting, busy or failing over, or the
-// network broke. A refusal (wrong type, no permission, wrong password) stays and is reported at once.
+// passing tells whether a failure may be over at the next try. A refusal (wrong type, no permission, wrong password) stays and is
+// reported at once.
 func passing(err error) bool {
-	if errors.Is(err, rueidis.ErrClosing) || errors.Is(err, ErrClosed) {
+	var request *requestError
+	if !errors.As(err, &request) || errors.Is(err, rueidis.ErrClosing) {
 		return false
 	}
-	if _, ok := rueidis.IsRedisErr(err); ok {
-		return serverSays(err, "LOADING", "BUSY", "READONLY", "MASTERDOWN", "CLUSTERDOWN", "TRYAGAIN", "MOVED", "ASK", "NOREPLICAS")
-	}
-	return true
+	return !isReply(err) || serverSays(err, notNow...)
 }
 
 // stale tells whether a connection broke that had worked: the next try makes a new one and needs no pause.
 func stale(err error) bool {
-	_, reply := rueidis.IsRedisErr(err)
-	return !reply && !notConnected(err) && !errors.Is(err, context.DeadlineExceeded) && !isTimeout(err)
+	return passing(err) && !isReply(err) && !notConnected(err) && !isTimeout(err)
 }
 
 func isTimeout(err error) bool {
@@ -97,8 +106,8 @@ func isTimeout(err error) bool {
 	return errors.As(err, &t) && t.Timeout()
 }
 
-// ended gives the end of a context as an error that both names it and carries its cause.
-func ended(ctx context.Context) error {
+// endOf gives the end of a context as an error that both names it and carries its cause.
+func endOf(ctx context.Context) error {
 	err, cause := ctx.Err(), context.Cause(ctx)
 	if cause == nil || errors.Is(cause, err) {
 		return err

@@ -1,122 +1,123 @@
 package engine
 
-import (
-	"time"
-)
+import "time"
 
 // Hand-off: when the last hold of an owner is released while a waiter of this process is first in the room, one script gives
 // the lock straight to it. That saves a message and two round trips, and takes the lock past the waiters of other processes, so
 // a series of hand-offs is bounded in number and in time.
 
-// series is a run of hand-offs; it begins with a hold that was acquired from the server's free lock.
+// series is a run of hand-offs; it begins with an acquisition from the server's free lock.
 type series struct {
 	began  time.Time
 	passed int // hand-offs so far
 }
 
-func (s series) mayGoOn(limit int, window time.Duration) bool {
-	return s.passed < limit && time.Since(s.began) < window
-}
-
-// given is what a waiter got by a hand-off and has not collected yet.
-type given struct {
-	sent   time.Time
-	token  int64
-	series series
-}
-
-// successor picks the waiter that a released hold goes to, and takes its tenure's turn; nil when there is none.
-func (e *Engine) successor(h *Hold) *waiter {
-	if !h.series.mayGoOn(e.cfg.HandOffLimit, e.cfg.HandOffWindow) {
-		return nil
-	}
+// successor picks the waiter that the lock of a tenure without holds goes to, and takes its tenure's turn; nil when there is none.
+func (e *Engine) successor(t *tenure) *waiter {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	r := e.rooms[roomKey{h.tenure.lock.Key, h.tenure.lock.Kind.Name()}]
+	if t.series.passed >= e.cfg.HandOffLimit || time.Since(t.series.began) >= e.cfg.HandOffWindow {
+		return nil
+	}
+	r := e.rooms[roomKey{t.place.key, t.place.kind}]
 	if r == nil {
 		return nil
 	}
 	w := r.waiters.Front().Value.(*waiter)
-	if w.tenure.busy || len(w.tenure.holds) > 0 || w.tenure == h.tenure {
-		return nil // it is just asking the server itself, or is about to enter what it holds
+	if w.tenure.busy || len(w.tenure.holds) > 0 || len(w.tenure.debts) > 0 {
+		return nil // it is just asking the server itself, or about to enter what it holds, or has something in doubt
 	}
 	w.tenure.busy, w.offered = true, true
 	return w
 }
 
-// handOver releases the last hold of a tenure by giving the lock to a waiter. False means that it was not done, and that the hold
-// is to be released as usual. The turns of both tenures must be taken; the waiter's is given here.
-func (e *Engine) handOver(h *Hold, t *tenure, w *waiter) (done bool, err error) {
+// handOver releases a tenure by giving the lock to a waiter. When it is not done, the tenure is to be released as usual; doubt says that
+// the waiter may have got it all the same. The turns of both tenures must be taken; the waiter's is given here.
+func (e *Engine) handOver(t *tenure, w *waiter) (done, doubt bool, err error) {
+	lease := w.lease()
 	latch, sent := e.latches.next(), time.Now()
-	next := w.acquisition
-	ask, able := t.lock.Kind.HandOver(t.target(latch, next.lease()), w.tenure.place.field)
+	ask, able := t.lock.Kind.HandOver(t.target(latch, lease), w.tenure.place.field)
 	if !able {
-		e.pass(w, nil)
-		return false, nil
+		e.withdraw(w)
+		return false, false, nil
 	}
-	end := e.trustEnd(sent, next.lease())
-	e.mu.Lock()
-	t.trust.arming(end)
-	w.tenure.trust.arming(end)
-	w.tenure.lease = next.lease()
-	e.mu.Unlock()
-
 	reply, err := call(e, ask)
 	switch {
 	case err == nil && reply.Acquired:
-		e.mu.Lock()
-		w.tenure.trust.armed(end)
-		e.mu.Unlock()
-		e.pass(w, &given{sent, reply.Token, series{h.series.began, h.series.passed + 1}})
-		return true, nil
+		e.present(t, w, w.newHold(sent, reply.Token))
+		return true, false, nil
 	case err == nil:
-		e.pass(w, nil)
-		return true, e.released(t, 0, sent, false)
+		e.withdraw(w)
+		return true, false, errGone
 	case !ranNothing(err):
-		count, settled := e.settle(t, latch, err)
-		if !settled {
+		// The waiter asks for itself, and finds itself in the lock if this took effect. Should it have left by then, its debt
+		// frees the lock.
+		doubt = true
+		if count, settled := e.settle(t, latch, err); !settled {
 			e.owe(w.tenure, latch)
-			break
-		}
-		if count == 0 {
-			// Passed on, or gone before. The waiter asks for itself, and finds itself in the lock if it was passed on. Should it
-			// leave instead, its debt frees the lock.
-			e.owe(w.tenure, e.latches.next())
-			e.pass(w, nil)
-			return true, nil
+		} else if count == 0 {
+			e.owe(w.tenure, "")
 		}
 	}
-	e.pass(w, nil)
-	return false, nil
+	e.withdraw(w)
+	return false, doubt, nil
 }
 
-// pass tells the waiter what became of the offer, and gives its turn.
-func (e *Engine) pass(w *waiter, g *given) {
+// present makes the hold of what the waiter was given: it is live before anybody can see that the waiter has it.
+func (e *Engine) present(from *tenure, w *waiter, h *Hold) {
+	t := w.tenure
+	t.lease = w.lease()
 	e.mu.Lock()
-	w.given = g
+	t.trust.confirm(e.trustEnd(h.since, t.lease))
+	t.series = series{from.series.began, from.series.passed + 1}
+	err := e.admitLocked(t, h)
+	if err == nil {
+		w.given = h
+	}
+	e.mu.Unlock()
+	if err != nil {
+		h.cancel(err)
+		e.correct(t)
+	}
+	e.withdraw(w)
+}
+
+// withdraw ends the offer and gives the waiter's turn.
+func (e *Engine) withdraw(w *waiter) {
+	e.mu.Lock()
+	w.offered = false
 	w.tenure.passLocked()
 	e.mu.Unlock()
 	w.wake()
 }
 
-// collect makes a hold of what a hand-off gave; nil without an error when there was none. A waiter calls it before it goes on,
-// or leaves: what was given to it must not be left behind.
-func (a *acquisition) collect(w *waiter) (*Hold, error) {
-	e, t := a.engine, a.tenure
+// collect gives the hold that a hand-off has brought, if any.
+func (a *acquisition) collect() *Hold {
+	a.engine.mu.Lock()
+	defer a.engine.mu.Unlock()
+	h := a.given
+	a.given = nil
+	return h
+}
+
+// collectLast is for a waiter that has left without the lock, for the reason err: what was given to it at the last moment is
+// taken when it may be, and given back otherwise.
+func (a *acquisition) collectLast(err error) (*Hold, error) {
+	e := a.engine
 	e.mu.Lock()
-	offered := w.offered
+	offered := a.offered
 	e.mu.Unlock()
-	if !offered {
-		return nil, nil
+	if offered {
+		a.tenure.take(nil) // until the releasing side has its answer
+		a.tenure.give()
 	}
-	t.take(nil) // until the releasing side has its answer, which is bounded by the command timeout
-	defer t.give()
-	e.mu.Lock()
-	g := w.given
-	w.offered, w.given = false, nil
-	e.mu.Unlock()
-	if g == nil {
-		return nil, nil
+	h := a.collect()
+	if h == nil {
+		return nil, err
 	}
-	return a.grant(g.sent, g.token, g.series)
+	if unwanted := a.refused(a.caller); unwanted != nil {
+		_ = h.Unlock(a.caller) // what it can't do now it does in the background
+		return nil, unwanted
+	}
+	return h, nil
 }

@@ -2,8 +2,11 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
+
+	"github.com/redlatch/redlatch/lua"
 )
 
 type holdState int
@@ -21,22 +24,19 @@ type Hold struct {
 	owner  Owner
 	token  int64
 	since  time.Time
-	series series // the hand-offs that led to it
 	lost   chan struct{}
 	ctx    holdContext
 	cancel context.CancelCauseFunc
+
+	watched    bool      // the watchdog renews it,
+	renewUntil time.Time // if not zero no longer than this
 
 	// Guarded by engine.mu.
 
 	state    holdState
 	err      error // why it is not live any more
 	unlocked bool  // Unlock was called
-
-	renewUntil time.Time // the watchdog renews until then; zero: it does not renew at all
 }
-
-// forEver as renewUntil never comes.
-var forEver = time.Unix(1<<40, 0)
 
 // errReleased is the cause of a hold's context after its own release.
 var errReleased = fmt.Errorf("released: %w", ErrNotHeld)
@@ -49,30 +49,12 @@ type holdContext struct {
 }
 
 func (c holdContext) Err() error {
-	if err := c.Context.Err(); err != nil {
-		return err
+	if c.Context.Err() == nil {
+		if why := c.hold.Err(); why != nil {
+			c.hold.cancel(why)
+		}
 	}
-	c.hold.expire()
 	return c.Context.Err()
-}
-
-func (h *Hold) expire() {
-	e := h.engine
-	e.mu.Lock()
-	var lost []*Hold
-	if h.state == liveHold && h.tenure.trust.passed(time.Now()) {
-		lost = e.loseLocked(h.tenure, h.tenure.expired())
-	}
-	e.mu.Unlock()
-	e.tell(lost)
-}
-
-// expired says why time ended a tenure; to be called before it is lost.
-func (t *tenure) expired() error {
-	if t.renewal.lastErr != nil {
-		return fmt.Errorf("%w: its lease could not be renewed in time: %w", ErrLost, t.renewal.lastErr)
-	}
-	return fmt.Errorf("%w: its lease is over", ErrLost)
 }
 
 // Context is the context of the work done under the lock.
@@ -89,10 +71,16 @@ func (h *Hold) Token() int64 { return h.token }
 
 // Err is nil while the hold can be trusted.
 func (h *Hold) Err() error {
-	h.expire()
-	h.engine.mu.Lock()
-	defer h.engine.mu.Unlock()
-	return h.err
+	e := h.engine
+	e.mu.Lock()
+	var lost []*Hold
+	if h.state == liveHold && h.tenure.trust.passed(time.Now()) {
+		lost = e.loseLocked(h.tenure, h.tenure.expired())
+	}
+	err := h.err
+	e.mu.Unlock()
+	e.tell(lost)
+	return err
 }
 
 // ValidUntil is when the trust ends unless it is renewed; zero when it has ended.
@@ -115,97 +103,108 @@ func (h *Hold) Extend(ctx context.Context, lease time.Duration) error {
 		return err
 	}
 	defer e.finish()
-	t := e.join(h.tenure.lock, h.tenure.place.field)
+	t := e.join(h.tenure.lock, h.owner)
 	defer e.part(t)
-	if !t.take(ctx.Done()) {
-		return ended(ctx)
-	}
-	defer t.give()
-	if err := h.Err(); err != nil {
-		return err
-	}
-	for try := 0; ; try++ {
-		held, err := e.rearm(t, lease, 0)
-		if err == nil && !held {
-			return h.Err()
-		}
-		if err == nil {
-			return nil
-		}
-		if !e.pause(ctx, err, try) {
+	for failures := 0; ; failures++ {
+		err := h.extendOnce(ctx, t, lease)
+		if err == nil || !e.pause(ctx, err, failures) {
 			return describe(err)
 		}
 	}
 }
 
-// rearm sets lease and count of an owner that holds the lock; entries are those that come on top of the holds it has. The
-// tenure's turn must be taken. False means that the server has lost the holds; they have been told then.
-func (e *Engine) rearm(t *tenure, lease time.Duration, entries int) (held bool, err error) {
-	latch, sent := e.latches.next(), time.Now()
-	end := e.trustEnd(sent, lease)
-	e.mu.Lock()
-	count := len(t.holds) + entries
-	if len(t.holds) == 0 {
-		e.mu.Unlock()
-		return false, nil
+func (h *Hold) extendOnce(ctx context.Context, t *tenure, lease time.Duration) error {
+	if !t.take(ctx.Done()) {
+		return fmt.Errorf("%w: %w", endOf(ctx), errTurn)
 	}
-	before := t.trust.arming(end)
-	e.scheduleLocked(t) // the trust may end sooner now
-	e.mu.Unlock()
+	defer t.give()
+	if err := h.Err(); err != nil {
+		return err
+	}
+	if err := h.engine.payDebts(t); err != nil {
+		return err
+	}
+	if _, err := h.engine.rearm(t, lease, false); err != nil {
+		return err
+	}
+	return h.Err()
+}
 
-	held, err = call(e, t.lock.Kind.Reenter(t.target(latch, lease), count))
-	if err != nil {
+// rearm sets the lease, and for an entry the count, of an owner that holds the lock. The tenure's turn must be taken. A grant
+// that is not acquired means that the holds are lost; they have been told.
+func (e *Engine) rearm(t *tenure, lease time.Duration, entry bool) (lua.Grant, error) {
+	for again := false; ; again = true {
+		latch, sent := e.latches.next(), time.Now()
+		before, count := e.beginRearm(t, e.trustEnd(sent, lease))
+		if count == 0 {
+			return lua.Grant{}, nil
+		}
+		if entry {
+			count++
+		}
+		grant, err := call(e, t.lock.Kind.Reenter(t.target(latch, lease), count, entry))
+		if err == nil {
+			return e.concludeRearm(t, sent, lease, grant), nil
+		}
 		if ranNothing(err) {
-			e.unarmed(t, before)
-			return false, err
+			e.undo(t, before)
+			return lua.Grant{}, err
 		}
 		left, settled := e.settle(t, latch, err)
 		switch {
 		case !settled:
-			return false, err
+			return lua.Grant{}, err // the trust stays at the earlier of the two ends
 		case left == 0:
-			held = false // told below
-		case left == count && entries > 0:
-			held = true
-		case entries > 0:
-			e.unarmed(t, before)
-			return false, err
-		default: // the count tells nothing about a mere extension: the trust stays at the earlier of the two ends
-			e.renewNow(t)
-			return false, err
+			return e.concludeRearm(t, sent, lease, lua.Grant{}), nil
+		case again:
+			e.correct(t)
+			return lua.Grant{}, err
 		}
+		// Whether it took effect or not, it is barred now, and the same request can be made anew.
 	}
+}
 
+func (e *Engine) beginRearm(t *tenure, end time.Time) (before time.Time, count int) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if len(t.holds) == 0 {
+		return time.Time{}, 0
+	}
+	before = t.trust.begin(end)
+	e.renewSoonLocked(t) // should nobody ever know what became of it
+	return before, len(t.holds)
+}
+
+func (e *Engine) concludeRearm(t *tenure, sent time.Time, lease time.Duration, grant lua.Grant) lua.Grant {
+	t.lease = lease
 	e.mu.Lock()
 	var lost []*Hold
+	gone := len(t.holds) == 0 // lost while the request was on its way
 	switch {
-	case len(t.holds) == 0:
-		held = false
-	case held:
-		t.lease = lease
-		t.trust.armed(end)
-		e.planLocked(t, sent, lease)
-		if t.trust.passed(time.Now()) {
-			lost, held = e.loseLocked(t, t.expired()), false
-		}
-	default:
+	case gone:
+	case !grant.Acquired:
 		lost = e.loseLocked(t, errGone)
+	default:
+		t.trust.confirm(e.trustEnd(sent, lease))
+		if t.trust.passed(time.Now()) {
+			gone, lost = true, e.loseLocked(t, t.expired())
+			break
+		}
+		e.planLocked(t, sent, lease)
 	}
 	e.mu.Unlock()
 	e.tell(lost)
-	return held, nil
+	if gone && grant.Acquired {
+		e.correct(t)
+		grant.Acquired = false
+	}
+	return grant
 }
 
-func (e *Engine) renewNow(t *tenure) {
-	e.mu.Lock()
-	e.renewSoonLocked(t)
-	e.mu.Unlock()
-}
-
-func (e *Engine) unarmed(t *tenure, before time.Time) {
+func (e *Engine) undo(t *tenure, before time.Time) {
 	e.mu.Lock()
 	if len(t.holds) > 0 {
-		t.trust.unarmed(before)
+		t.trust.undo(before)
 		e.scheduleLocked(t)
 	}
 	e.mu.Unlock()
@@ -226,57 +225,95 @@ func (h *Hold) Unlock(ctx context.Context) error {
 	}
 	defer e.finish()
 	// While the hold is live this is its own tenure. After a loss it can be a new one of the same owner.
-	t := e.join(h.tenure.lock, h.tenure.place.field)
+	t := e.join(h.tenure.lock, h.owner)
 	defer e.part(t)
-	t.take(nil)
-	defer t.give()
-
-	h.expire()
-	e.mu.Lock()
-	if h.state == lostHold {
-		left := len(t.holds)
-		e.mu.Unlock()
-		if left == 0 {
-			e.giveBack(t)
-		}
-		return h.err
+	if !t.take(ctx.Done()) {
+		return h.unlockLater(ctx, t)
 	}
-	left := h.leaveLocked()
-	e.mu.Unlock()
-	h.cancel(errReleased)
-
-	err := e.letGo(ctx, h, t, left)
-	e.report(Event{Kind: EventReleased, Lock: t.lock, Owner: h.owner, Took: time.Since(h.since), Err: err})
+	if !h.leave() {
+		defer t.give()
+		if t.count() == 0 {
+			e.correct(t) // its trust ended before its TTL
+		}
+		return h.Err()
+	}
+	err := e.letGo(ctx, t)
+	e.events.report(Event{Kind: EventReleased, Lock: t.lock, Owner: h.owner, Took: time.Since(h.since), Err: err})
 	return err
 }
 
-// letGo releases on the server, or hands the lock to the next waiter of this process.
-func (e *Engine) letGo(ctx context.Context, h *Hold, t *tenure, left int) error {
-	if left == 0 {
-		if next := e.successor(h); next != nil {
-			if done, err := e.handOver(h, t, next); done {
+// unlockLater releases a hold whose turn did not come before ctx ended: it ends here, and on the server in the background.
+func (h *Hold) unlockLater(ctx context.Context, t *tenure) error {
+	left := h.leave()
+	h.engine.owe(t, "")
+	if !left {
+		return h.Err()
+	}
+	return fmt.Errorf("released, but the server is not told yet; that goes on in the background: %w: %w", endOf(ctx), errTurn)
+}
+
+// leave ends a live hold; false when it was lost. From here on the watchdog does not renew for it: no renewal may be sent after the
+// release.
+func (h *Hold) leave() bool {
+	e, t := h.engine, h.tenure
+	if h.Err() != nil {
+		return false
+	}
+	e.mu.Lock()
+	if h.state != liveHold {
+		e.mu.Unlock()
+		return false
+	}
+	h.state, h.err = releasedHold, errReleased
+	e.held--
+	rest := make([]*Hold, 0, len(t.holds)-1)
+	for _, other := range t.holds {
+		if other != h {
+			rest = append(rest, other)
+		}
+	}
+	e.vacateLocked(t, rest)
+	e.mu.Unlock()
+	h.cancel(errReleased)
+	return true
+}
+
+// letGo releases on the server, or hands the lock to the next waiter of this process. It gives the tenure's turn.
+func (e *Engine) letGo(ctx context.Context, t *tenure) error {
+	var doubt bool
+	if t.count() == 0 {
+		if next := e.successor(t); next != nil {
+			var done bool
+			var err error
+			if done, doubt, err = e.handOver(t, next); done {
+				t.give()
 				return err
 			}
 		}
 	}
-	return e.release(ctx, t, left)
+	return e.release(ctx, t, doubt)
 }
 
-// leaveLocked takes the hold out of its tenure, and the tenure from the watchdog when it was the last one: no renewal may be sent
-// after the release.
-func (h *Hold) leaveLocked() (left int) {
-	e, t := h.engine, h.tenure
-	for i, other := range t.holds {
-		if other == h {
-			t.holds = append(t.holds[:i:i], t.holds[i+1:]...)
-			break
+// release lowers the count on the server to what is left, again and again if need be, and gives the tenure's turn: also while it pauses,
+// for others of the same owner. doubt says that the owner may have been released already.
+func (e *Engine) release(ctx context.Context, t *tenure, doubt bool) error {
+	for failures := 0; ; failures++ {
+		err := e.releaseOnce(t, doubt)
+		t.give()
+		var failed *requestError
+		if !errors.As(err, &failed) {
+			return err
+		}
+		doubt = doubt || !ranNothing(err)
+		if e.pause(ctx, err, failures) && t.take(ctx.Done()) {
+			continue
+		}
+		switch {
+		case passing(err):
+			e.owe(t, "")
+			return fmt.Errorf("released, but the server has not confirmed; it is tried again in the background: %w", describe(err))
+		default:
+			return fmt.Errorf("released, but the server refused; there it ends by its TTL: %w", describe(err))
 		}
 	}
-	h.state, h.err = releasedHold, errReleased
-	e.held--
-	if len(t.holds) == 0 {
-		t.trust.until, t.renewal = time.Time{}, renewal{}
-		e.unscheduleLocked(t)
-	}
-	return len(t.holds)
 }

@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"errors"
 	"fmt"
 	"strconv"
 	"sync/atomic"
@@ -10,45 +9,7 @@ import (
 	"github.com/cenkalti/backoff/v4"
 
 	"github.com/redlatch/redlatch/config"
-	"github.com/redlatch/redlatch/lua"
 )
-
-// Kind answers what differs between the kinds of locks. It is a stateless value, shared by all locks of its kind.
-type Kind interface {
-	// Name is the kind's name in states and messages to people, such as "plain".
-	Name() string
-	// Field is the owner's field in the lock's hash.
-	Field(owner string) string
-	// Channel is where the waiters of a lock listen.
-	Channel(key string) string
-
-	// Acquire takes the lock for a field without holds.
-	Acquire(r Target) lua.Call[lua.Grant]
-	// Reenter sets the hold count of a field that holds the lock, and its lease.
-	Reenter(r Target, count int) lua.Call[bool]
-	// Release sets the hold count of a field to what is left; 0 frees.
-	Release(r Target, count int) lua.Call[lua.Release]
-	// ForceRelease frees the lock whoever holds it.
-	ForceRelease(r Target) lua.Call[lua.Release]
-	// HandOver passes the lock to another field of this client, with a new lease; false when the kind can't.
-	HandOver(r Target, to string) (lua.Call[lua.Grant], bool)
-	// Renew renews fields[i] of keys[i].
-	Renew(keys, fields []string, lease time.Duration) lua.Call[[]bool]
-
-	// Locked and Count read a state.
-	Locked(s lua.State) bool
-	Count(s lua.State, field string) int
-}
-
-// Target is what a kind's scripts are told.
-type Target struct {
-	Key     string // the lock's hash
-	Channel string
-	Latch   string // names this one request
-	Field   string
-	Lease   time.Duration
-	Publish string // PUBLISH or SPUBLISH
-}
 
 // Lock is one lock as a client sees it: immutable, safe for concurrent use, without a connection of its own.
 type Lock struct {
@@ -56,17 +17,20 @@ type Lock struct {
 	Name   string // as the caller gave it
 	Key    string // after the name mapper: the lock's hash in Redis
 	Kind   Kind
+	LockOptions
 
-	NonReentrant bool                   // a second entry of the same owner is an error
-	Spin         func() backoff.BackOff // set: waiters poll instead of listening; called once for each wait
-
-	channel string
 	invalid error // what is wrong with it, told by every call
 }
 
+// LockOptions are the extras of a lock; a kind offers those that it can honour.
+type LockOptions struct {
+	NonReentrant bool                   // a second entry of the same owner is an error
+	Spin         func() backoff.BackOff // set: waiters poll instead of listening; called once for each wait
+}
+
 // NewLock describes a lock. What is wrong with its name is an error of each call on it.
-func NewLock(e *Engine, name string, kind Kind) *Lock {
-	l := &Lock{Engine: e, Name: name, Kind: kind}
+func NewLock(e *Engine, name string, kind Kind, o LockOptions) *Lock {
+	l := &Lock{Engine: e, Name: name, Kind: kind, LockOptions: o}
 	if e == nil {
 		l.invalid = fmt.Errorf("%w: the lock was made without a client; pass what redlatch.Open returned", ErrClosed)
 		return l
@@ -76,12 +40,21 @@ func NewLock(e *Engine, name string, kind Kind) *Lock {
 		l.invalid = fmt.Errorf("%w: %w", ErrBadName, err)
 		return l
 	}
-	l.Key, l.channel = key, kind.Channel(key)
+	l.Key = key
 	return l
 }
 
-// Invalidate makes every call on the lock fail; for options that can't be honoured.
-func (l *Lock) Invalidate(err error) { l.invalid = errors.Join(l.invalid, err) }
+func (l *Lock) latch(id string) string {
+	return config.Prefixed(config.UnlockLatchPrefix, l.Key) + ":" + id
+}
+
+// Field is an owner's field in the lock's hash; an owner without a client is one of this client.
+func (l *Lock) Field(o Owner) string {
+	if o.Client == "" && l.Engine != nil {
+		o.Client = l.Engine.id
+	}
+	return l.Kind.Field(o.String())
+}
 
 // Owner is who holds a lock: a client and a thread number within it (wire-protocol.md §1).
 type Owner struct {
@@ -130,8 +103,4 @@ func CheckLease(lease time.Duration) error {
 		return fmt.Errorf("lease %v is out of range; allowed is 1ms … %v", lease, config.MaxLease)
 	}
 	return nil
-}
-
-func (l *Lock) latch(id string) string {
-	return config.Prefixed(config.UnlockLatchPrefix, l.Key) + ":" + id
 }

@@ -2,82 +2,61 @@ package engine
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 )
 
-// release lowers the count on the server to left. The tenure's turn must be taken. ctx is looked at between requests: when it ends
-// after a failure, the release goes on in the background.
-func (e *Engine) release(ctx context.Context, t *tenure, left int) error {
-	for try := 0; ; try++ {
-		err := e.releaseOnce(t, left)
-		if err == nil {
-			return nil
-		}
-		var failed failedRequest
-		if !errors.As(err, &failed) {
+// releaseOnce sets the count on the server to that of the holds that are left. The tenure's turn must be taken. doubt says that an
+// earlier request may have released the owner: then its absence is no loss.
+func (e *Engine) releaseOnce(t *tenure, doubt bool) error {
+	if t.count() > 0 { // a release that frees builds upon nothing
+		if err := e.payDebts(t); err != nil {
 			return err
 		}
-		if e.pause(ctx, failed.error, try) {
-			continue
-		}
-		switch {
-		case left > 0:
-			return fmt.Errorf("released, but the server has not confirmed; the next release corrects its count: %w", describe(failed.error))
-		case passing(failed.error):
-			e.owe(t, e.latches.next())
-			return fmt.Errorf("released, but the server has not confirmed; it is tried again in the background: %w", describe(failed.error))
-		default:
-			return fmt.Errorf("released, but the server refused; the lock expires by its TTL: %w", describe(failed.error))
-		}
 	}
-}
-
-// failedRequest is a request that did not take effect, or may not have.
-type failedRequest struct{ error }
-
-func (e *Engine) releaseOnce(t *tenure, left int) error {
 	latch, sent := e.latches.next(), time.Now()
-	end := e.trustEnd(sent, t.lease)
 	e.mu.Lock()
-	before := t.trust.arming(end)
+	left := len(t.holds)
+	before := t.trust.begin(e.trustEnd(sent, t.lease))
 	e.mu.Unlock()
 
 	reply, err := call(e, t.lock.Kind.Release(t.target(latch, t.lease), left))
-	switch {
-	case err == nil:
-	case ranNothing(err):
-		e.unarmed(t, before)
-		return failedRequest{err}
-	default:
-		count, settled := e.settle(t, latch, err)
-		if !settled {
-			return failedRequest{err}
+	if err != nil {
+		if ranNothing(err) {
+			e.undo(t, before)
+			return err
 		}
-		if count > left {
-			e.unarmed(t, before)
-			return failedRequest{err}
+		count, settled := e.settle(t, latch, err)
+		switch {
+		case !settled:
+			return err
+		case count > left:
+			e.undo(t, before)
+			return err
 		}
 		// It took effect, or the lock was gone before: of a release whose answer was lost nobody can tell, nor needs to.
-		reply.Held = left == 0 || count == left
+		reply.Held, doubt = count == left && left > 0, true
 	}
 	if reply.Untold != "" {
 		return fmt.Errorf("released, but the server refused to tell the waiters, who find out by the lock's TTL or their poll; "+
-			"grant the channel %s: %s", t.lock.channel, reply.Untold)
+			"grant the channel %s: %s", t.lock.Kind.Channel(t.place.key, t.place.field), reply.Untold)
 	}
-	return e.released(t, left, sent, reply.Held)
+	if left == 0 && doubt {
+		reply.Held = true
+	}
+	return e.concludeRelease(t, sent, reply.Held)
 }
 
-// released draws the conclusion for the holds that are left.
-func (e *Engine) released(t *tenure, left int, sent time.Time, held bool) error {
+// concludeRelease draws the conclusion for the holds that are left.
+func (e *Engine) concludeRelease(t *tenure, sent time.Time, held bool) error {
 	e.mu.Lock()
 	var lost []*Hold
 	switch {
+	case len(t.holds) == 0:
 	case !held:
 		lost = e.loseLocked(t, errGone)
-	case left > 0 && len(t.holds) > 0:
-		t.trust.armed(e.trustEnd(sent, t.lease))
+	default:
+		t.trust.confirm(e.trustEnd(sent, t.lease))
 		e.planLocked(t, sent, t.lease)
 	}
 	e.mu.Unlock()
@@ -88,21 +67,17 @@ func (e *Engine) released(t *tenure, left int, sent time.Time, held bool) error 
 	return nil
 }
 
-// giveBack frees what nobody wants or believes in, in one sending; what remains in doubt is settled in the background. The tenure's turn
-// must be taken.
-func (e *Engine) giveBack(t *tenure) {
-	e.mu.Lock()
-	left := len(t.holds)
-	e.mu.Unlock()
-	var failed failedRequest
-	if errors.As(e.releaseOnce(t, left), &failed) && passing(failed.error) {
-		e.owe(t, e.latches.next())
+// correct frees on the server what nobody here holds, in one sending; what remains in doubt is settled in the background. The
+// tenure's turn must be taken.
+func (e *Engine) correct(t *tenure) {
+	if err := e.releaseOnce(t, true); passing(err) {
+		e.owe(t, "")
 	}
 }
 
 // pause waits before a failed request is made again; false when that can't help, has been tried often enough, or ctx has ended.
 func (e *Engine) pause(ctx context.Context, err error, failures int) bool {
-	if !passing(err) || failures >= e.cfg.Retries() || ctx.Err() != nil {
+	if !e.worthRetrying(err, failures) || ctx.Err() != nil {
 		return false
 	}
 	if failures == 0 && stale(err) {
@@ -127,34 +102,52 @@ func (e *Engine) ForceRelease(ctx context.Context, l *Lock) (bool, error) {
 		return false, l.invalid
 	}
 	if ctx.Err() != nil {
-		return false, ended(ctx)
+		return false, endOf(ctx)
 	}
 	if err := e.begin(); err != nil {
 		return false, err
 	}
 	defer e.finish()
-	for try := 0; ; try++ {
-		reply, err := call(e, l.Kind.ForceRelease(Target{Key: l.Key, Channel: l.channel, Publish: e.publish}))
-		if err == nil && reply.Untold != "" {
-			return true, fmt.Errorf("released, but the server refused to tell the waiters; grant the channel %s: %s", l.channel, reply.Untold)
-		}
+	target := Target{Key: l.Key, Publish: e.publish}
+	for failures := 0; ; failures++ {
+		before := e.holdersOf(l)
+		reply, err := call(e, l.Kind.ForceRelease(target))
 		if err == nil {
-			e.lookAt(l)
-			return reply.Freed, nil
+			if reply.Freed {
+				e.endHolders(before)
+			}
+			if reply.Untold != "" {
+				err = fmt.Errorf("released, but the server refused to tell the waiters; grant the channel %s: %s",
+					l.Kind.Channel(l.Key, "*"), reply.Untold)
+			}
+			return reply.Freed, err
 		}
-		if !ranNothing(err) || !e.pause(ctx, err, try) {
+		if !ranNothing(err) || !e.pause(ctx, err, failures) {
 			return false, describe(err)
 		}
 	}
 }
 
-// lookAt ends this client's own holds of a lock that was just released by force: the answer proves it, no renewal need find out.
-func (e *Engine) lookAt(l *Lock) {
+// holdersOf gives the tenures that hold a lock, with the epoch of their trust, which tells a hold from a later one.
+func (e *Engine) holdersOf(l *Lock) map[*tenure]int {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	holders := make(map[*tenure]int)
+	for at, t := range e.tenures {
+		if at.key == l.Key && at.kind == l.Kind.Name() && len(t.holds) > 0 {
+			holders[t] = t.trust.epoch
+		}
+	}
+	return holders
+}
+
+// endHolders ends this client's own holds of a lock that was released by force: the answer proves it, no renewal need find out.
+func (e *Engine) endHolders(holders map[*tenure]int) {
 	why := fmt.Errorf("%w: it was released by force", ErrLost)
 	e.mu.Lock()
 	var lost []*Hold
-	for at, t := range e.tenures {
-		if at.key == l.Key && t.lock.Kind.Name() == l.Kind.Name() {
+	for t, epoch := range holders {
+		if t.trust.epoch == epoch {
 			lost = append(lost, e.loseLocked(t, why)...)
 		}
 	}

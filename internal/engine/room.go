@@ -7,34 +7,37 @@ import (
 )
 
 // room is where the waiters of one lock in this process stand in order. Only the first of them asks the server and listens; the
-// others cost Redis nothing. It exists while somebody waits.
+// others cost Redis nothing. It exists while somebody waits. Where all compete together, each has a room of its own.
 type room struct {
-	key     roomKey
-	waiters list.List            // of *waiter; guarded by engine.mu
+	key roomKey
+
+	// Guarded by engine.mu.
+
+	waiters list.List            // of *waiter
 	sub     *pubsub.Subscription // joined by the first waiter that had to; kept for those behind it
 }
 
 type roomKey struct{ key, kind string }
 
+// waiter is an acquisition in a room.
 type waiter struct {
 	*acquisition
 	room  *room
 	place *list.Element
-	kick  chan struct{} // capacity one: it is first now, was offered the lock, or its owner holds the lock
-
-	// Guarded by engine.mu: a hand-off on its way to this waiter, and what it brought.
-	offered bool
-	given   *given
+	kick  chan struct{}        // capacity one: it is first now, was given the lock, or its owner holds it
+	heard *pubsub.Subscription // what it has listened to; its own
 }
 
 func (e *Engine) enter(a *acquisition) *waiter {
 	w := &waiter{acquisition: a, kick: make(chan struct{}, 1)}
+	key := roomKey{a.lock.Key, a.lock.Kind.Name()}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	key := roomKey{a.lock.Key, a.lock.Kind.Name()}
 	if w.room = e.rooms[key]; w.room == nil {
 		w.room = &room{key: key}
-		e.rooms[key] = w.room
+		if !a.lock.Kind.Together() {
+			e.rooms[key] = w.room
+		}
 	}
 	w.place = w.room.waiters.PushBack(w)
 	w.tenure.waiters = append(w.tenure.waiters, w)
@@ -42,7 +45,7 @@ func (e *Engine) enter(a *acquisition) *waiter {
 }
 
 // leave takes a waiter out, with the lock or without. Whoever is first then tries at once, so that a wake-up which the
-// leaving one got, and did not use, is not lost.
+// leaving one got, and did not use, is not lost. Nothing is given to a waiter that has left.
 func (e *Engine) leave(w *waiter) {
 	e.mu.Lock()
 	r := w.room
@@ -56,8 +59,10 @@ func (e *Engine) leave(w *waiter) {
 	}
 	var sub *pubsub.Subscription
 	if next := r.waiters.Front(); next == nil {
-		delete(e.rooms, r.key)
 		sub = r.sub
+		if e.rooms[r.key] == r {
+			delete(e.rooms, r.key)
+		}
 	} else if first {
 		next.Value.(*waiter).wake()
 	}
@@ -74,20 +79,30 @@ func (w *waiter) wake() {
 	}
 }
 
-func (w *waiter) mayTry() bool {
+func (w *waiter) first() bool {
 	w.engine.mu.Lock()
 	defer w.engine.mu.Unlock()
-	return w.room.waiters.Front() == w.place || len(w.tenure.holds) > 0
+	return w.room.waiters.Front() == w.place
 }
 
-// listen returns the room's subscription, and whether it was joined only now.
+// listen returns the room's subscription, and whether it was joined only now. It is for the first waiter. A channel that the
+// server refused to somebody before is asked for again: the refusal may have been mended since.
 func (w *waiter) listen() (sub *pubsub.Subscription, joined bool) {
 	e, r := w.engine, w.room
 	e.mu.Lock()
-	defer e.mu.Unlock()
-	if r.sub == nil {
-		// Join takes the hub's own mutex for a moment and never waits for the network.
-		r.sub, joined = e.hub.Join(w.tenure.lock.channel), true
+	sub = r.sub
+	e.mu.Unlock()
+	if sub != nil && (sub.Err() == nil || sub == w.heard) {
+		w.heard = sub
+		return sub, false
 	}
-	return r.sub, joined
+	if sub != nil {
+		sub.Leave()
+	}
+	sub = e.hub.Join(w.lock.Kind.Channel(w.lock.Key, w.tenure.place.field))
+	e.mu.Lock()
+	r.sub = sub
+	e.mu.Unlock()
+	w.heard = sub
+	return sub, true
 }

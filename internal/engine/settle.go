@@ -4,137 +4,240 @@ import (
 	"time"
 
 	"github.com/cenkalti/backoff/v4"
+
 	"github.com/redlatch/redlatch/lua"
 )
 
 // A request whose answer was lost may have taken effect, or may still do so: it can sit in a socket, a proxy or a frozen server.
-// Settling bars it by its latch and reads the owner's count in one script, after which nothing of it is open.
+// Settling bars it by its latch and reads the owner's count in one script, after which nothing of it is open. The count
+// tells nothing about the lease, so nobody is let in by it: who still wants the lock asks anew.
 //
 // barFor is how long a latch lives. No network holds a command back for so long without the connection being closed.
 const barFor = 10 * time.Minute
 
 // settle makes the outcome of a request final and returns the owner's count on the server. When the server can't be asked now it
 // becomes a debt. A server that gave no answer in time is not asked in the foreground: the caller has waited for one timeout
-// and need not wait for two.
+// and need not wait for two. The tenure's turn must be taken.
 func (e *Engine) settle(t *tenure, latch string, cause error) (count int, settled bool) {
 	if !isTimeout(cause) {
-		ask := lua.Settle(t.lock.Key, t.lock.latch(latch), t.place.field, barFor)
+		ask := lua.Settle(t.place.key, t.lock.latch(latch), t.place.field, barFor)
 		count, err := call(e, ask)
-		if err != nil && stale(err) {
+		if stale(err) {
 			count, err = call(e, ask)
 		}
 		if err == nil {
 			return count, true
-		}
-		if !passing(err) {
-			e.warnUnsettled(t, err)
-			return 0, false
 		}
 	}
 	e.owe(t, latch)
 	return 0, false
 }
 
-// debt is a request in doubt that is settled in the background. Whatever the owner holds on the server beyond what this client
-// knows of is released then.
+// debt is a request in doubt that is to be settled. Whatever the owner holds on the server beyond what this client knows of is
+// released then.
 type debt struct {
-	tenure *tenure
-	latch  string
+	latch string
+	// until is when the lease of the request is over at the latest, if it takes effect today: a server that refuses to settle is not
+	// asked any longer than that.
+	until time.Time
 }
 
+// owe notes a debt. An empty latch stands for no request in particular: the owner's count has to be looked at.
 func (e *Engine) owe(t *tenure, latch string) {
+	if latch == "" {
+		latch = e.latches.next()
+	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.life.Err() != nil {
-		return // closed: keys are left to expire
+	if len(t.debts) == 0 {
+		t.users++
+		e.debtors[t] = struct{}{}
 	}
-	t.users++
-	t.debts++
-	e.owing++
-	e.debts = append(e.debts, debt{t, latch})
+	lease := max(t.lease, e.cfg.LockWatchdogTimeout)
+	t.debts = append(t.debts, debt{latch, time.Now().Add(lease + e.cfg.Timeout)})
 	select {
 	case e.debtCame <- struct{}{}:
 	default:
 	}
 }
 
-// settleDebts is the settler's goroutine.
-func (e *Engine) settleDebts() {
-	pace := backoff.NewExponentialBackOff(
-		backoff.WithInitialInterval(50*time.Millisecond), backoff.WithMaxInterval(5*time.Second), backoff.WithMaxElapsedTime(0))
-	timer := time.NewTimer(0)
-	defer timer.Stop()
-	for {
-		select {
-		case <-e.debtCame:
-			pace.Reset()
-		case <-timer.C:
-		case <-e.life.Done():
-			return
-		}
-		if e.settleRound() > 0 {
-			timer.Reset(pace.NextBackOff())
-		}
-	}
-}
-
-// settleRound tries all debts once, in one pipeline, and returns how many are left. A tenure that is busy is left for the next
-// round: its turn orders the settling before or after what the owner does.
-func (e *Engine) settleRound() int {
-	e.mu.Lock()
-	var due, later []debt
-	for _, d := range e.debts {
-		if d.tenure.busy {
-			later = append(later, d)
-			continue
-		}
-		d.tenure.busy = true
-		due = append(due, d)
-	}
-	e.debts = later
-	e.mu.Unlock()
-	if len(due) == 0 {
-		return len(later)
-	}
-
-	calls := make([]lua.Call[int], len(due))
-	for i, d := range due {
-		calls[i] = lua.Settle(d.tenure.lock.Key, d.tenure.lock.latch(d.latch), d.tenure.place.field, barFor)
-	}
-	for i, result := range callAll(e, calls) {
-		e.settled(due[i], result)
-	}
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	return len(e.debts)
-}
-
-// settled ends a debt or puts it back. It gives the tenure's turn.
-func (e *Engine) settled(d debt, result lua.Result[int]) {
-	t := d.tenure
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	defer t.passLocked()
-	if result.Err != nil && passing(result.Err) && e.life.Err() == nil {
-		e.debts = append(e.debts, d)
+// paidLocked takes the first n debts off a tenure.
+func (e *Engine) paidLocked(t *tenure, n int) {
+	t.debts = t.debts[n:]
+	if len(t.debts) > 0 || n == 0 {
 		return
 	}
-	if known := len(t.holds); result.Err == nil && result.Value > known {
-		e.mu.Unlock()
-		e.giveBack(t)
-		e.mu.Lock()
-	}
-	if result.Err != nil && e.life.Err() == nil {
-		e.warnUnsettled(t, result.Err)
-	}
-	t.debts--
+	t.debts = nil
 	t.users--
-	e.owing--
+	delete(e.debtors, t)
 	e.forgetLocked(t)
 	e.stirLocked()
 }
 
-func (e *Engine) warnUnsettled(t *tenure, err error) {
-	e.log.Warn("a request in doubt can't be settled; if it took effect, its lock expires by its TTL",
-		"lock", t.lock.Name, "owner", t.place.field, "error", describe(err))
+// asks are the requests that settle a tenure's debts.
+func (e *Engine) asks(t *tenure) (asks []lua.Call[int], debts []debt) {
+	e.mu.Lock()
+	debts = append(debts, t.debts...)
+	e.mu.Unlock()
+	for _, d := range debts {
+		asks = append(asks, lua.Settle(t.place.key, t.lock.latch(d.latch), t.place.field, barFor))
+	}
+	return asks, debts
+}
+
+// payDebts settles what is in doubt of a tenure before anything is built upon it. The tenure's turn must be taken.
+func (e *Engine) payDebts(t *tenure) error {
+	asks, debts := e.asks(t)
+	if len(asks) == 0 {
+		return nil
+	}
+	results := callAll(e, asks)
+	for _, r := range results {
+		if r.Err != nil {
+			return r.Err
+		}
+	}
+	e.mu.Lock()
+	extra := results[len(results)-1].Value > len(t.holds)
+	e.paidLocked(t, len(debts))
+	e.mu.Unlock()
+	if extra {
+		e.correct(t)
+	}
+	return nil
+}
+
+// settleDebts is the settler's goroutine.
+func (e *Engine) settleDebts() {
+	pace := backoff.NewExponentialBackOff(
+		backoff.WithInitialInterval(50*time.Millisecond), backoff.WithMaxInterval(5*time.Second), backoff.WithMaxElapsedTime(0))
+	timer := time.NewTimer(time.Hour)
+	defer timer.Stop()
+	for {
+		select {
+		case <-e.debtCame:
+		case <-timer.C:
+		case <-e.life.Done():
+			return
+		}
+		if e.settleRound() == 0 {
+			pace.Reset()
+			continue
+		}
+		timer.Reset(pace.NextBackOff())
+		select { // what came meanwhile has its turn after the pause, or a broken server would be asked without one
+		case <-timer.C:
+		case <-e.life.Done():
+			return
+		}
+		timer.Reset(0)
+	}
+}
+
+// settleRound tries to pay all debts once and returns how many tenures have some left. A tenure that is busy is left for the next
+// round: its turn orders the settling before or after what the owner does.
+func (e *Engine) settleRound() int {
+	e.mu.Lock()
+	var due []*tenure
+	for t := range e.debtors {
+		if !t.busy {
+			t.busy = true
+			due = append(due, t)
+		}
+	}
+	e.mu.Unlock()
+
+	var all []lua.Call[int]
+	debts := make([][]debt, len(due))
+	for i, t := range due {
+		var asks []lua.Call[int]
+		asks, debts[i] = e.asks(t)
+		all = append(all, asks...)
+	}
+	results := callAll(e, all)
+	var extra, idle []*tenure
+	for i, t := range due {
+		own := results[:len(debts[i])]
+		results = results[len(own):]
+		if e.pay(t, debts[i], own) {
+			extra = append(extra, t)
+		} else {
+			idle = append(idle, t)
+		}
+	}
+	e.leaveQueues(idle)
+	e.correctAll(extra)
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return len(e.debtors)
+}
+
+// pay draws the conclusions from the answers to a tenure's debts. It returns true when the owner is to be released on the server.
+func (e *Engine) pay(t *tenure, debts []debt, answers []lua.Result[int]) (extra bool) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	paid := 0
+	for i, d := range debts {
+		err := answers[i].Err
+		if err != nil && (passing(err) || time.Now().Before(d.until)) {
+			break
+		}
+		if err != nil {
+			e.log.Warn("a request in doubt could not be settled; if it took effect, its lock has expired by now",
+				"lock", t.lock.Name, "owner", t.place.field, "error", describe(err))
+		} else {
+			extra = answers[i].Value > len(t.holds)
+		}
+		paid++
+	}
+	if extra {
+		paid-- // the last one stays until the release is confirmed
+	}
+	e.paidLocked(t, max(paid, 0))
+	return extra
+}
+
+// correctAll releases on the server what the owners do not hold here, and gives their turns. Those who hold nothing go in one pipeline;
+// a count that is too high for the others is so rare that each takes the careful way.
+func (e *Engine) correctAll(tenures []*tenure) {
+	var calls []lua.Call[lua.Release]
+	var of []*tenure
+	for _, t := range tenures {
+		if t.count() == 0 {
+			calls, of = append(calls, t.lock.Kind.Release(t.target(e.latches.next(), t.lease), 0)), append(of, t)
+			continue
+		}
+		e.mu.Lock()
+		e.paidLocked(t, 1)
+		e.mu.Unlock()
+		e.correct(t)
+		t.give()
+	}
+	for i, result := range callAll(e, calls) {
+		e.mu.Lock()
+		if result.Err == nil {
+			e.paidLocked(of[i], 1)
+		}
+		of[i].passLocked()
+		e.mu.Unlock()
+	}
+}
+
+// leaveQueues takes those who neither hold nor wait out of the queues in Redis, and gives the turns.
+func (e *Engine) leaveQueues(tenures []*tenure) {
+	var calls []lua.Call[bool]
+	var of []*tenure
+	for _, t := range tenures {
+		if leave, due := e.leaving(t); due {
+			calls, of = append(calls, leave), append(of, t)
+		}
+	}
+	for i, result := range callAll(e, calls) {
+		if result.Err != nil && passing(result.Err) {
+			e.owe(of[i], "")
+		}
+	}
+	for _, t := range tenures {
+		t.give()
+	}
 }

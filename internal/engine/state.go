@@ -13,14 +13,14 @@ func (e *Engine) State(ctx context.Context, l *Lock) (lua.State, error) {
 		return lua.State{}, l.invalid
 	}
 	if ctx.Err() != nil {
-		return lua.State{}, ended(ctx)
+		return lua.State{}, endOf(ctx)
 	}
 	if err := e.begin(); err != nil {
 		return lua.State{}, err
 	}
 	defer e.finish()
 	for try := 0; ; try++ {
-		s, err := call(e, lua.Inspect(l.Key))
+		s, err := call(e, l.Kind.Inspect(l.Key))
 		if err == nil {
 			if s.Type != "hash" && s.Type != "none" {
 				err = fmt.Errorf("%w: the key %q holds a %s", ErrWrongType, l.Key, s.Type)
@@ -31,12 +31,4 @@ func (e *Engine) State(ctx context.Context, l *Lock) (lua.State, error) {
 			return lua.State{}, describe(err)
 		}
 	}
-}
-
-// Field is an owner's field in the lock's hash; an owner without a client is one of this client.
-func (l *Lock) Field(o Owner) string {
-	if o.Client == "" && l.Engine != nil {
-		o.Client = l.Engine.id
-	}
-	return l.Kind.Field(o.String())
 }

@@ -5,16 +5,16 @@ import "time"
 // trust is how long a client may believe that it holds a lock. It is counted from before a request was sent, never from
 // its answer, and ends earlier than the TTL on the server can.
 //
-// Two kinds of requests move a TTL. One arms it anew, also to a shorter time (an entry, a partial release, Extend); a
-// tenure's turn lets only one of these be on its way. A renewal only ever lengthens it. Since a renewal can overtake or be
-// overtaken by the other kind, its answer counts only when no arming was sent since.
+// Two sorts of requests move a TTL. One arms it, also with a shorter time: an entry, a partial release, Extend. A tenure's turn lets
+// only one of these be on its way. A renewal only ever lengthens it, and can overtake an arming or be overtaken. So a renewal's
+// answer counts only when no arming was begun or ended since the renewal was sent: when the epoch is the same.
 type trust struct {
-	until time.Time
-	epoch int // number of armings sent
+	until time.Time // zero: there is nothing to trust
+	epoch int
 }
 
-// arming is called before a request is sent that sets the TTL to end at end. From now on either time can be true.
-func (t *trust) arming(end time.Time) (before time.Time) {
+// begin is called before an arming is sent that ends the lease at end: from now on, either end can be the true one.
+func (t *trust) begin(end time.Time) (before time.Time) {
 	before = t.until
 	t.epoch++
 	if !t.until.IsZero() && end.Before(t.until) {
@@ -23,13 +23,14 @@ func (t *trust) arming(end time.Time) (before time.Time) {
 	return before
 }
 
-// armed is called when the server has confirmed.
-func (t *trust) armed(end time.Time) { t.until = end }
+// confirm is called when the server has answered that it took effect.
+func (t *trust) confirm(end time.Time) { t.epoch++; t.until = end }
 
-// unarmed is called when it is sure that the request had no effect and never will.
-func (t *trust) unarmed(before time.Time) { t.until = before }
+// undo is called when it is sure that the arming had no effect and never will. An arming of which nobody knows is neither
+// confirmed nor undone: the earlier end stays.
+func (t *trust) undo(before time.Time) { t.epoch++; t.until = before }
 
-// renewed takes the answer to a renewal; the caller has made sure that no arming was sent since the renewal was.
+// renewed takes the answer to a renewal that was sent in this epoch.
 func (t *trust) renewed(end time.Time) {
 	if end.After(t.until) {
 		t.until = end

@@ -2,7 +2,6 @@ package engine
 
 import (
 	"container/heap"
-	"context"
 	"fmt"
 	"slices"
 	"time"
@@ -37,7 +36,6 @@ func (s *schedule) Pop() any {
 // scheduleLocked puts a tenure at the time of its next event, and wakes the watchdog when that is sooner than it would wake.
 func (e *Engine) scheduleLocked(t *tenure) {
 	if len(t.holds) == 0 {
-		e.unscheduleLocked(t)
 		return
 	}
 	t.at = t.trust.until
@@ -59,9 +57,11 @@ func (e *Engine) scheduleLocked(t *tenure) {
 }
 
 // planLocked sets when the lease that a request sent at sent has armed is to be renewed: when two thirds of the watchdog timeout are left of
-// it, so a third of the timeout after the last confirmed renewal; a shorter lease after a third of it.
+// it, so a third of the timeout after the last confirmed renewal; a shorter lease after a third of it. The margin of a very long lease
+// is longer than that, so the trust must have a third of the timeout left as well.
 func (e *Engine) planLocked(t *tenure, sent time.Time, lease time.Duration) {
-	t.renewal.due = sent.Add(max(lease-e.cfg.LockWatchdogTimeout*2/3, lease/3))
+	timeout := e.cfg.LockWatchdogTimeout
+	t.renewal.due = sent.Add(max(min(lease-timeout*2/3, e.cfg.Trust(lease)-timeout/3), lease/3))
 	t.renewal.failures, t.renewal.lastErr = 0, nil
 	e.scheduleLocked(t)
 }
@@ -73,10 +73,10 @@ func (e *Engine) renewSoonLocked(t *tenure) {
 	e.scheduleLocked(t)
 }
 
-// watched tells whether any hold of the tenure wants to be renewed now.
-func (t *tenure) watched(now time.Time) bool {
+// watchedLocked tells whether any hold of the tenure wants to be renewed now.
+func (t *tenure) watchedLocked(now time.Time) bool {
 	for _, h := range t.holds {
-		if now.Before(h.renewUntil) {
+		if h.watched && (h.renewUntil.IsZero() || now.Before(h.renewUntil)) {
 			return true
 		}
 	}
@@ -99,10 +99,10 @@ func (e *Engine) watch() {
 		}
 		e.wakeAt = now.Add(next)
 		e.mu.Unlock()
-		e.tell(lost)
 		if len(due) > 0 {
 			e.workers.Go(func() { e.renewAll(due) })
 		}
+		e.tell(lost)
 		timer.Reset(next)
 		select {
 		case <-timer.C:
@@ -115,7 +115,7 @@ func (e *Engine) watch() {
 
 // eventsLocked ends the tenures whose time is over and collects those to renew. What is due soon goes along, so that holds
 // acquired one after the other share a script.
-func (e *Engine) eventsLocked(now time.Time) (lost []*Hold, due []renewing) {
+func (e *Engine) eventsLocked(now time.Time) (lost []*Hold, due []*tenure) {
 	soon := now.Add(e.cfg.LockWatchdogTimeout / 30)
 	for len(e.schedule) > 0 {
 		t := e.schedule[0]
@@ -125,26 +125,29 @@ func (e *Engine) eventsLocked(now time.Time) (lost []*Hold, due []renewing) {
 			continue
 		case r.inFlight || r.due.IsZero() || r.due.After(soon):
 			return lost, due
-		case !t.watched(now):
+		case !t.watchedLocked(now):
 			r.due = time.Time{}
 		default:
 			r.inFlight = true
-			due = append(due, renewing{t, t.trust.epoch})
+			due = append(due, t)
 		}
 		e.scheduleLocked(t)
 	}
 	return lost, due
 }
 
-// renewing is a tenure whose renewal is on its way, and the armings that were sent before it.
+// renewing is a tenure whose renewal is on its way, and the epoch in which it was sent.
 type renewing struct {
 	tenure *tenure
 	epoch  int
 }
 
 // renewAll renews in batches, all in one pipeline.
-func (e *Engine) renewAll(due []renewing) {
-	batches := e.batches(due)
+func (e *Engine) renewAll(due []*tenure) {
+	batches := e.batches(e.stillHeld(due))
+	if len(batches) == 0 {
+		return
+	}
 	calls := make([]lua.Call[[]bool], len(batches))
 	for i, batch := range batches {
 		keys, fields := make([]string, len(batch)), make([]string, len(batch))
@@ -154,17 +157,35 @@ func (e *Engine) renewAll(due []renewing) {
 		calls[i] = batch[0].tenure.lock.Kind.Renew(keys, fields, e.cfg.LockWatchdogTimeout)
 	}
 	sent := time.Now()
-	for i, result := range callAll(e, calls) {
+	for i, result := range callWithin(e, e.renewalTimeout(), calls) {
 		e.renewed(batches[i], sent, result)
 	}
 }
 
+// renewalTimeout is how long a renewal's answer is waited for. With a short watchdog timeout it is less than a command's, so that there
+// is time for another try.
+func (e *Engine) renewalTimeout() time.Duration {
+	return min(e.cfg.Timeout, e.cfg.LockWatchdogTimeout/6)
+}
+
+// stillHeld leaves out what was released since it became due: no renewal may be sent after the release.
+func (e *Engine) stillHeld(due []*tenure) []renewing {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	held := make([]renewing, 0, len(due))
+	for _, t := range due {
+		if len(t.holds) > 0 {
+			held = append(held, renewing{t, t.trust.epoch})
+		}
+	}
+	return held
+}
+
 // batches groups what one script can renew.
 func (e *Engine) batches(due []renewing) [][]renewing {
-	byKind := make(map[Kind][]renewing)
+	byKind := make(map[string][]renewing)
 	for _, r := range due {
-		kind := r.tenure.lock.Kind
-		byKind[kind] = append(byKind[kind], r)
+		byKind[r.tenure.place.kind] = append(byKind[r.tenure.place.kind], r)
 	}
 	var batches [][]renewing
 	for _, same := range byKind {
@@ -179,48 +200,44 @@ func (e *Engine) renewed(batch []renewing, sent time.Time, result lua.Result[[]b
 		result.Err = fmt.Errorf("the server answered for %d locks instead of %d", len(result.Value), len(batch))
 	}
 	if result.Err != nil && e.life.Err() == nil {
-		e.log.Warn("locks could not be renewed; tried again while they can be trusted", "locks", len(batch), "error", describe(result.Err))
+		e.log.Warn("locks could not be renewed; tried again while they can be trusted",
+			"locks", len(batch), "error", describe(result.Err))
 	}
-	end := e.trustEnd(sent, e.cfg.LockWatchdogTimeout)
 	now := time.Now()
 	var lost []*Hold
+	var events []Event
 	e.mu.Lock()
 	for i, r := range batch {
 		t := r.tenure
 		t.renewal.inFlight = false
+		event := Event{Kind: EventRenewed, Lock: t.lock, Owner: t.owner}
 		switch {
 		case len(t.holds) == 0: // released or lost meanwhile
+			continue
 		case t.trust.passed(now): // an answer that comes too late changes nothing
 			lost = append(lost, e.loseLocked(t, t.expired())...)
+			continue
 		case result.Err != nil:
 			t.renewal.failures++
 			t.renewal.lastErr = describe(result.Err)
+			event.Kind, event.Err = EventRenewalFailed, t.renewal.lastErr
 			e.renewSoonLocked(t)
-		case r.epoch != t.trust.epoch || t.debts > 0: // says nothing about what was armed since, or may still be
+		case r.epoch != t.trust.epoch || len(t.debts) > 0:
+			// It says nothing about what was armed since, or may still be.
 			e.renewSoonLocked(t)
+			continue
 		case result.Value[i]:
-			t.trust.renewed(end)
+			t.trust.renewed(e.trustEnd(sent, e.cfg.LockWatchdogTimeout))
 			e.planLocked(t, sent, e.cfg.LockWatchdogTimeout)
 		default:
 			lost = append(lost, e.loseLocked(t, errGone)...)
+			continue
 		}
+		events = append(events, event)
 	}
 	e.mu.Unlock()
 	e.tell(lost)
-	kind := EventRenewed
-	if result.Err != nil {
-		kind = EventRenewalFailed
+	for _, event := range events {
+		e.events.report(event)
 	}
-	if e.observe != nil {
-		for _, r := range batch {
-			e.report(Event{Kind: kind, Lock: r.tenure.lock, Err: result.Err})
-		}
-	}
-}
-
-// callAll runs scripts in one pipeline within the command timeout.
-func callAll[T any](e *Engine, calls []lua.Call[T]) []lua.Result[T] {
-	ctx, cancel := context.WithTimeout(e.life, e.cfg.Timeout)
-	defer cancel()
-	return lua.RunAll(ctx, e.conn, calls)
 }

@@ -1,0 +1,57 @@
+package fencedlock
+
+import (
+	"context"
+
+	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/config"
+	"github.com/redlatch/redlatch/internal/engine"
+	"github.com/redlatch/redlatch/lua"
+)
+
+// Lock is a fenced lock: the counterpart of Redisson's RFencedLock. Each hold has a token, see redlatch.Hold.Token; its other methods
+// are those of [redlatch.Handle].
+type Lock struct{ *redlatch.Handle }
+
+var _ redlatch.Locker = (*Lock)(nil)
+
+// New describes the lock of that name. It sends nothing and needs no closing; what is wrong with the name is told by each call,
+// as redlatch.ErrBadName.
+func New(client *redlatch.Client, name string) *Lock {
+	return &Lock{redlatch.NewHandle(client, name, kind{}, engine.LockOptions{})}
+}
+
+// Token is the token of the last acquisition by anybody, 0 when there was none. It takes nothing.
+func (l *Lock) Token(ctx context.Context) (int64, error) {
+	seen, err := l.Inspect(ctx)
+	return seen.Token, err
+}
+
+// kind is how the engine runs a fenced lock (wire-protocol.md §7).
+type kind struct{ engine.Common }
+
+func (kind) Name() string { return "fenced" }
+
+func token(key string) string { return config.Prefixed(config.TokenPrefix, key) }
+
+func (kind) Acquire(t engine.Target) lua.Call[lua.Grant] {
+	return lua.FencedAcquire(t.Key, token(t.Key), t.Latch, t.Field, t.Lease)
+}
+
+func (kind) Reenter(t engine.Target, count int, entry bool) lua.Call[lua.Grant] {
+	return lua.FencedReenter(t.Key, token(t.Key), t.Latch, t.Field, t.Lease, count, entry)
+}
+
+func (k kind) Release(t engine.Target, count int) lua.Call[lua.Release] {
+	return lua.ReleaseTo(t.Key, k.Channel(t.Key, t.Field), t.Latch, t.Departure(count))
+}
+
+func (k kind) ForceRelease(t engine.Target) lua.Call[lua.Release] {
+	return lua.ForceRelease(t.Key, k.Channel(t.Key, ""), t.Publish)
+}
+
+func (kind) HandOver(t engine.Target, to string) (lua.Call[lua.Grant], bool) {
+	return lua.FencedHandOver(t.Key, token(t.Key), t.Latch, t.Field, to, t.Lease), true
+}
+
+func (kind) Inspect(key string) lua.Call[lua.State] { return lua.Inspect(key, token(key)) }

@@ -1,0 +1,39 @@
+-- Frees a fair lock whoever holds it, and wakes the waiter whose turn it is.
+--
+-- KEYS[1]  lock      hash of the lock
+-- KEYS[2]  queue     list of the owners that wait, the next one first
+-- KEYS[3]  timeouts  sorted set of the same owners, by the time at which each counts as dead
+-- KEYS[4]  channel   what the waiters' own channels begin with; a colon and the owner follow
+-- ARGV[1]  publish   PUBLISH or SPUBLISH
+-- reply    0         nobody held it
+-- reply    1         freed
+-- reply    string    freed, but the server refused the message: its words
+
+local lock, queue, timeouts, channel = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
+local publish = ARGV[1]
+local time = redis.call('time')
+local now = time[1] * 1000 + math.floor(time[2] / 1000)
+
+local head = redis.call('lindex', queue, 0)
+while head do
+    local death = tonumber(redis.call('zscore', timeouts, head) or now + 1)
+    if death > now then
+        break
+    end
+    redis.call('zrem', timeouts, head)
+    redis.call('lpop', queue)
+    head = redis.call('lindex', queue, 0)
+end
+
+-- A key of another type is not a lock: it fails here with WRONGTYPE before anything is deleted.
+if redis.call('hlen', lock) == 0 then
+    return 0
+end
+redis.call('del', lock)
+if head then
+    local told = redis.pcall(publish, channel .. ':' .. head, '0')
+    if type(told) == 'table' and told.err then
+        return told.err
+    end
+end
+return 1

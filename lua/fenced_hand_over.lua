@@ -1,0 +1,22 @@
+-- Gives a fenced lock from an owner straight to the next one of the same client, with a new token.
+--
+-- KEYS[1]  lock   hash of the lock
+-- KEYS[2]  token  counter of the fencing tokens
+-- KEYS[3]  latch  set when this request was settled: then it must not take effect any more
+-- ARGV[1]  from   field of the owner that releases; it must hold the lock
+-- ARGV[2]  to     field of the owner that acquires
+-- ARGV[3]  lease  milliseconds until the lock expires by itself
+-- reply    -1 token  handed over: to holds the lock once, and this is its fencing token
+-- reply    0 -1      from does not hold the lock any more; nothing was changed
+
+local lock, token, latch = KEYS[1], KEYS[2], KEYS[3]
+local from, to, lease = ARGV[1], ARGV[2], ARGV[3]
+
+if redis.call('hexists', lock, from) == 0 or redis.call('exists', latch) == 1 then
+    return {0, -1}
+end
+local fencing = redis.call('incr', token)
+redis.call('hdel', lock, from)
+redis.call('hset', lock, to, 1)
+redis.call('pexpire', lock, lease)
+return {-1, fencing}

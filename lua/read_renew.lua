@@ -1,0 +1,32 @@
+-- Renews the read holds of many owners, each only where its owner still has some.
+--
+-- KEYS[1..]  lock   hashes of the locks
+-- ARGV[1]    lease  milliseconds that each lock and read hold has left at least
+-- ARGV[2..]  owner  for each lock the field of the owner, then what the keys of its read holds begin with
+-- reply      list   for each lock: 1 renewed, 0 not held by this owner any more
+--
+-- Other owners' read holds are not touched: those of a reader that crashed must end.
+
+local lease = tonumber(ARGV[1])
+
+local function renew(key)
+    if redis.call('pttl', key) < lease then
+        redis.call('pexpire', key, lease)
+    end
+end
+
+local renewed = {}
+for i, lock in ipairs(KEYS) do
+    local owner, marker = ARGV[2 * i], ARGV[2 * i + 1]
+    local holds = redis.pcall('hget', lock, owner)
+    if type(holds) == 'string' then
+        for n = 1, tonumber(holds) do
+            renew(marker .. ':' .. n)
+        end
+        renew(lock)
+        renewed[i] = 1
+    else
+        renewed[i] = 0
+    end
+end
+return renewed

@@ -1,0 +1,113 @@
+package rwlock
+
+import (
+	"strings"
+	"time"
+
+	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/config"
+	"github.com/redlatch/redlatch/internal/engine"
+	"github.com/redlatch/redlatch/lua"
+)
+
+// Lock is a read/write lock: the counterpart of Redisson's RReadWriteLock. It is safe for concurrent use.
+type Lock struct{ read, write *Side }
+
+// Side is the read or the write side of a Lock. Its methods are those of [redlatch.Handle].
+type Side struct{ *redlatch.Handle }
+
+var _ redlatch.Locker = (*Side)(nil)
+
+// New describes the lock of that name. It sends nothing and needs no closing; what is wrong with the name is told by each call,
+// as redlatch.ErrBadName.
+func New(client *redlatch.Client, name string) *Lock {
+	return &Lock{
+		read:  &Side{redlatch.NewHandle(client, name, readKind{}, engine.LockOptions{})},
+		write: &Side{redlatch.NewHandle(client, name, writeKind{}, engine.LockOptions{})},
+	}
+}
+
+// Read is the side that any number of owners can hold at a time, while nobody else writes.
+func (l *Lock) Read() *Side { return l.read }
+
+// Write is the side that one owner holds alone.
+func (l *Lock) Write() *Side { return l.write }
+
+const writer = ":write"
+
+func channel(key string) string { return config.Prefixed(config.RWChannelPrefix, key) }
+
+// marker is what the keys of an owner's read holds begin with (wire-protocol.md §1).
+func marker(key, owner string) string {
+	return config.Suffixed(key, owner+":"+config.ReadTimeoutSuffix)
+}
+
+// readKind is how the engine runs the read side (wire-protocol.md §6).
+type readKind struct{ engine.Common }
+
+func (readKind) Name() string                 { return "read" }
+func (readKind) Channel(key, _ string) string { return channel(key) }
+
+// Together is true: readers enter together.
+func (readKind) Together() bool { return true }
+
+func (readKind) Acquire(t engine.Target) lua.Call[lua.Grant] {
+	return lua.ReadAcquire(t.Key, marker(t.Key, t.Field), t.Latch, t.Field, t.Field+writer, t.Lease)
+}
+
+func (readKind) Reenter(t engine.Target, count int, _ bool) lua.Call[lua.Grant] {
+	return lua.ReadReenter(t.Key, marker(t.Key, t.Field), t.Latch, t.Field, t.Lease, count)
+}
+
+func (readKind) Release(t engine.Target, count int) lua.Call[lua.Release] {
+	return lua.ReadRelease(t.Key, channel(t.Key), markers(t.Key), t.Latch, t.Departure(count))
+}
+
+// markers is what the keys of all read holds begin with.
+func markers(key string) string { return strings.TrimSuffix(config.Suffixed(key, ""), ":") }
+
+func (readKind) ForceRelease(t engine.Target) lua.Call[lua.Release] {
+	return lua.RWForceRelease(t.Key, channel(t.Key), t.Publish, "read", "0")
+}
+
+func (readKind) Renew(keys, fields []string, lease time.Duration) lua.Call[[]bool] {
+	of := make([]string, len(keys))
+	for i, key := range keys {
+		of[i] = marker(key, fields[i])
+	}
+	return lua.ReadRenew(keys, fields, of, lease)
+}
+
+// Locked is true for read mode, and for a writer with read holds of its own.
+func (readKind) Locked(s lua.State) bool {
+	return s.Fields["mode"] == "read" || s.Fields["mode"] == "write" && len(s.Fields) > 2
+}
+
+// writeKind is how the engine runs the write side (wire-protocol.md §6).
+type writeKind struct{ engine.Common }
+
+func (writeKind) Name() string                 { return "write" }
+func (writeKind) Field(owner string) string    { return owner + writer }
+func (writeKind) Channel(key, _ string) string { return channel(key) }
+
+// Excluded is the same owner's read side: who reads can't become a writer, not even when nobody else reads.
+func (writeKind) Excluded() string { return readKind{}.Name() }
+
+func (writeKind) Acquire(t engine.Target) lua.Call[lua.Grant] {
+	return lua.WriteAcquire(t.Key, t.Latch, t.Field, t.Lease)
+}
+
+func (writeKind) Reenter(t engine.Target, count int, entry bool) lua.Call[lua.Grant] {
+	return lua.WriteReenter(t.Key, t.Latch, t.Field, t.Lease, count, entry)
+}
+
+func (writeKind) Release(t engine.Target, count int) lua.Call[lua.Release] {
+	return lua.WriteRelease(t.Key, channel(t.Key), t.Latch, t.Departure(count))
+}
+
+func (writeKind) ForceRelease(t engine.Target) lua.Call[lua.Release] {
+	return lua.RWForceRelease(t.Key, channel(t.Key), t.Publish, "write", "1")
+}
+
+// Locked is true for write mode.
+func (writeKind) Locked(s lua.State) bool { return s.Fields["mode"] == "write" }
