@@ -1,0 +1,262 @@
+package locktest
+
+import (
+	"context"
+	"time"
+
+	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/config"
+)
+
+// lively is a watchdog timeout for tests that wait for renewals. They are due after a third of it, so that nobody must sleep for
+// two thirds.
+func lively() time.Duration { return Span(900 * time.Millisecond) }
+
+func watchdog(d time.Duration) func(*config.Config) {
+	return func(c *config.Config) { c.LockWatchdogTimeout = d }
+}
+
+var leasePromises = []promise{
+	{"LeaseEndsAndItsHolderIsTold", nil, (*stage).leaseEnds},                    //
+	{"NobodyElseGetsInWhileAHoldIsTrusted", exclusive, (*stage).trustEndsFirst}, //
+	{"FixedLeaseIsNeverRenewed", nil, (*stage).fixedLease},                      // WD-02
+	{"WatchdogKeepsTheLock", nil, (*stage).watchdogKeeps},                       // WD-01
+	{"WatchdogRenewsInTime", queried, (*stage).renewsInTime},                    // WD-01
+	{"MaxHoldStopsTheWatchdog", nil, (*stage).maxHold},                          // WD-19
+	{"NothingIsRenewedAfterItsRelease", nil, (*stage).renewalEnds},              // WD-07, WD-08
+	{"NewHoldAfterALossIsRenewed", nil, (*stage).renewsAfterLoss},               // WD-04
+	{"CallWithoutLeaseTakesTheWatchdogTimeout", queried, (*stage).defaultLease}, // RL-04
+	{"ShortestLeaseIsAHoldOrAnError", nil, (*stage).shortestLease},              //
+	{"EventsTellTheStoryOfAHold", nil, (*stage).tellsEvents},                    //
+	{"WatchdogRenewsManyLocksOfOneClient", exclusive, (*stage).renewsMany},      // WD-11
+}
+
+// events is an observer that a test listens to. It must be large enough for all that is not listened to.
+type events chan redlatch.Event
+
+func (e events) Observe(v redlatch.Event) { e <- v }
+
+// awaits waits for an event of a kind and passes over others.
+func (s *stage) awaits(e events, kind redlatch.EventKind) redlatch.Event {
+	s.t.Helper()
+	timer := time.NewTimer(patience)
+	defer timer.Stop()
+	for {
+		select {
+		case v := <-e:
+			if v.Kind == kind {
+				return v
+			}
+		case <-timer.C:
+			s.FailNow("it took too long", "no event %q within %v", kind, patience)
+		}
+	}
+}
+
+// isLost says that a hold ended before its release, in every way that it can be asked.
+func (s *stage) isLost(h *redlatch.Hold, cause error) {
+	s.t.Helper()
+	s.within(h.Lost(), "the news that a lock is lost")
+	s.within(h.Context().Done(), "the end of a lost hold's context")
+	s.ErrorIs(context.Cause(h.Context()), cause)
+	s.ErrorIs(h.Context().Err(), context.Canceled)
+	s.ErrorIs(h.Err(), cause)
+	s.NotErrorIs(h.Err(), redlatch.ErrNotHeld)
+	s.Zero(h.ValidUntil())
+}
+
+func (s *stage) leaseEnds() {
+	lease := Span(300 * time.Millisecond)
+	p := s.process()
+	before := time.Now()
+	hold := s.take(context.Background(), s.lock(p), redlatch.WithLease(lease))
+	until := hold.ValidUntil()
+	s.False(until.After(time.Now().Add(lease)), "trust is counted from before the request, less a margin")
+	s.True(until.After(before.Add(lease / 2)))
+	s.isLost(hold, redlatch.ErrLost)
+	s.False(time.Now().Before(until))
+	s.ErrorIs(hold.Unlock(context.Background()), redlatch.ErrLost)
+	s.becomesFree(s.rival(p))
+	s.nothingLeft()
+}
+
+func (s *stage) trustEndsFirst() {
+	here, there := s.process(), s.process()
+	for range 5 {
+		hold := s.take(context.Background(), s.lock(here), redlatch.WithLease(Span(150*time.Millisecond)))
+		until := hold.ValidUntil()
+		next := s.take(context.Background(), s.rival(there))
+		now := time.Now()
+		s.False(now.Before(until), "another process got in %v before the trust ended", until.Sub(now))
+		s.Error(hold.Err())
+		s.Error(hold.Context().Err())
+		s.release(next)
+		s.ErrorIs(hold.Unlock(context.Background()), redlatch.ErrLost)
+	}
+}
+
+func (s *stage) fixedLease() {
+	lease := Span(600 * time.Millisecond)
+	seen := make(events, 100)
+	here, there := s.observed(seen, watchdog(lease/2)), s.process()
+	began := time.Now()
+	hold := s.take(context.Background(), s.lock(here), redlatch.WithLease(lease))
+	next := s.take(context.Background(), s.rival(there)) // several renewals would have been due
+	took := time.Since(began)
+	s.GreaterOrEqual(took, lease-20*time.Millisecond)
+	s.Less(took, lease+slack)
+	s.isLost(hold, redlatch.ErrLost)
+	s.release(next)
+	s.awaits(seen, redlatch.EventLost)
+	s.ErrorIs(hold.Unlock(context.Background()), redlatch.ErrLost)
+	for len(seen) > 0 {
+		s.NotEqual(redlatch.EventRenewed, (<-seen).Kind)
+	}
+}
+
+func (s *stage) watchdogKeeps() {
+	seen := make(events, 100)
+	here, there := s.observed(seen, watchdog(lively())), s.process()
+	began := time.Now()
+	hold := s.take(context.Background(), s.lock(here))
+	for time.Since(began) < 3*lively() {
+		s.awaits(seen, redlatch.EventRenewed)
+		s.NoError(hold.Err())
+		s.isHeld(s.rival(there))
+	}
+	s.NoError(hold.Context().Err())
+	s.release(hold)
+	s.isFree(s.rival(there))
+	s.nothingLeft()
+}
+
+// renewsInTime looks at the TTL as often as it can.
+func (s *stage) renewsInTime() {
+	p := s.process(watchdog(lively()))
+	h := s.handle(p)
+	hold := s.take(context.Background(), h)
+	lowest, began := lively(), time.Now()
+	for time.Since(began) < lively()*3/2 {
+		ttl, err := h.RemainingTTL(context.Background())
+		s.NoError(err)
+		lowest = min(lowest, ttl)
+	}
+	s.Greater(lowest, lively()/3, "a renewal is due when two thirds are left")
+	s.release(hold)
+}
+
+func (s *stage) maxHold() {
+	limit := Span(700 * time.Millisecond)
+	here, there := s.process(watchdog(limit/2)), s.process()
+	began := time.Now()
+	hold := s.take(context.Background(), s.lock(here), redlatch.WithMaxHold(limit))
+	s.isHeld(s.rival(there))
+	next := s.take(context.Background(), s.rival(there))
+	took := time.Since(began)
+	s.GreaterOrEqual(took, limit-20*time.Millisecond)
+	s.Less(took, limit+limit/2+slack)
+	s.isLost(hold, redlatch.ErrLost)
+	s.release(next)
+}
+
+// renewalEnds lets a second lock tell the time: when it has been renewed again and again, the first one would have been too.
+func (s *stage) renewalEnds() {
+	seen := make(events, 1000)
+	p := s.observed(seen, watchdog(lively()))
+	clock := s.take(context.Background(), s.wiring.New(p, "the clock"))
+	for range 5 {
+		s.release(s.take(context.Background(), s.lock(p)))
+	}
+	for range 4 {
+		v := s.awaits(seen, redlatch.EventRenewed)
+		s.NotEqual(lockName, v.Name)
+	}
+	s.NoError(clock.Err())
+	s.release(clock)
+	s.nothingLeft()
+}
+
+func (s *stage) renewsAfterLoss() {
+	seen := make(events, 1000)
+	p := s.observed(seen, watchdog(lively()))
+	ctx := redlatch.WithOwner(context.Background(), p.Client().NewOwner())
+	lost := s.take(ctx, s.lock(p), redlatch.WithLease(Span(100*time.Millisecond)))
+	s.isLost(lost, redlatch.ErrLost)
+	hold := s.take(ctx, s.lock(p)) // the same owner
+	began := time.Now()
+	for time.Since(began) < lively()*3/2 {
+		s.awaits(seen, redlatch.EventRenewed)
+	}
+	s.NoError(hold.Err())
+	s.ErrorIs(lost.Unlock(context.Background()), redlatch.ErrLost)
+	s.NoError(hold.Err())
+	s.isHeld(s.rival(s.process()))
+	s.release(hold)
+	s.nothingLeft()
+}
+
+func (s *stage) defaultLease() {
+	h := s.handle(s.process())
+	hold := s.take(context.Background(), h)
+	s.ttlBetween(h, config.DefaultLockWatchdogTimeout-5*time.Second, config.DefaultLockWatchdogTimeout)
+	s.LessOrEqual(time.Until(hold.ValidUntil()), config.DefaultLockWatchdogTimeout)
+	s.release(hold)
+}
+
+func (s *stage) shortestLease() {
+	p := s.process()
+	for range 20 {
+		hold, err := s.lock(p).TryLock(context.Background(), redlatch.WithLease(time.Millisecond))
+		if err == nil {
+			s.isLost(hold, redlatch.ErrLost)
+			s.ErrorIs(hold.Unlock(context.Background()), redlatch.ErrLost)
+		} else {
+			s.ErrorIs(err, redlatch.ErrNotAcquired)
+		}
+	}
+	s.becomesFree(s.rival(p))
+	s.nothingLeft()
+}
+
+func (s *stage) tellsEvents() {
+	seen := make(events, 100)
+	here, there := s.observed(seen), s.process()
+	s.release(s.take(context.Background(), s.lock(here)))
+	acquired := s.awaits(seen, redlatch.EventAcquired)
+	released := s.awaits(seen, redlatch.EventReleased)
+	s.NoError(released.Err)
+	s.Equal(acquired.Owner, released.Owner)
+
+	rival := s.take(context.Background(), s.rival(there))
+	s.isHeld(s.lock(here))
+	s.ErrorIs(s.awaits(seen, redlatch.EventNotAcquired).Err, redlatch.ErrNotAcquired)
+	s.release(rival)
+
+	hold := s.take(context.Background(), s.lock(here), redlatch.WithLease(Span(50*time.Millisecond)))
+	lost := s.awaits(seen, redlatch.EventLost)
+	s.ErrorIs(lost.Err, redlatch.ErrLost)
+	s.Equal(hold.Owner(), lost.Owner)
+}
+
+func (s *stage) renewsMany() {
+	const locks = 30
+	seen := make(events, 10_000)
+	p := s.observed(seen, watchdog(lively()), func(c *config.Config) { c.LockWatchdogBatchSize = 7 })
+	var holds []*redlatch.Hold
+	for i := range locks {
+		holds = append(holds, s.take(context.Background(), s.wiring.New(p, lockName+string(rune('A'+i)))))
+	}
+	began := time.Now()
+	for time.Since(began) < 2*lively() {
+		s.awaits(seen, redlatch.EventRenewed)
+	}
+	for _, h := range holds {
+		s.NoError(h.Err())
+	}
+	for _, h := range holds[1:] {
+		s.release(h)
+	}
+	s.NoError(holds[0].Err())
+	s.release(holds[0])
+	s.nothingLeft()
+}

@@ -1,0 +1,200 @@
+package locktest
+
+import (
+	"context"
+	"runtime"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/config"
+)
+
+const (
+	// patience bounds what must come: long enough for a slow machine, and short enough to tell a wake-up from the TTL of a
+	// lock, which is 30 s unless a promise says otherwise.
+	patience = 10 * time.Second
+	// slack is by how much a wait may be longer than asked, on a machine that is busy with other tests.
+	slack = 3 * time.Second
+)
+
+// lockName is the name of the lock of most promises: each has a site of its own.
+const lockName = "order:1001"
+
+// stage is where one promise is put to the test.
+type stage struct {
+	t *testing.T
+	*require.Assertions
+	wiring Wiring
+	site   *Site
+}
+
+func newStage(t *testing.T, w Wiring) *stage {
+	t.Helper()
+	return &stage{t: t, Assertions: require.New(t), wiring: w, site: w.Topology.Start(t)}
+}
+
+// process opens the clients of one more process; they are closed with the test.
+func (s *stage) process(changes ...func(*config.Config)) *Process {
+	s.t.Helper()
+	return s.observed(nil, changes...)
+}
+
+// observed is process with an observer.
+func (s *stage) observed(o redlatch.Observer, changes ...func(*config.Config)) *Process {
+	s.t.Helper()
+	p := new(Process)
+	s.t.Cleanup(p.Close)
+	for _, servers := range s.site.Servers {
+		cfg := config.Config{Servers: servers}
+		for _, change := range changes {
+			change(&cfg)
+		}
+		c, err := redlatch.Open(s.t.Context(), cfg, redlatch.WithObserver(o))
+		s.NoError(err)
+		p.Clients = append(p.Clients, c)
+	}
+	return p
+}
+
+// lock is the lock under test, rival what excludes it.
+func (s *stage) lock(p *Process) redlatch.Locker  { return s.wiring.New(p, lockName) }
+func (s *stage) rival(p *Process) redlatch.Locker { return s.wiring.Rival(p, lockName) }
+
+// handle is the lock under test with its queries.
+func (s *stage) handle(p *Process) Handle {
+	s.t.Helper()
+	h, ok := s.lock(p).(Handle)
+	s.True(ok, "the lock has no queries; mark its wiring as Composed if that is meant")
+	return h
+}
+
+// take takes a lock that must be free, or become so.
+func (s *stage) take(ctx context.Context, l redlatch.Locker, opts ...redlatch.AcquireOption) *redlatch.Hold {
+	s.t.Helper()
+	// Not by a deadline, which the hold's context would inherit.
+	h, err := l.Lock(ctx, append([]redlatch.AcquireOption{redlatch.WithWait(patience)}, opts...)...)
+	s.NoError(err)
+	return h
+}
+
+// release releases a hold that must be live.
+func (s *stage) release(h *redlatch.Hold) {
+	s.t.Helper()
+	s.NoError(h.Unlock(context.Background()))
+}
+
+// isHeld says that l can't be had: somebody holds it against this owner.
+func (s *stage) isHeld(l redlatch.Locker) {
+	s.t.Helper()
+	h, err := l.TryLock(context.Background())
+	s.ErrorIs(err, redlatch.ErrNotAcquired)
+	s.Nil(h)
+}
+
+// isFree says that nobody holds l.
+func (s *stage) isFree(l redlatch.Locker) {
+	s.t.Helper()
+	h, err := l.TryLock(context.Background())
+	s.NoError(err)
+	s.release(h)
+}
+
+// becomesFree waits until nobody holds l.
+func (s *stage) becomesFree(l redlatch.Locker) {
+	s.t.Helper()
+	s.release(s.take(context.Background(), l))
+}
+
+// nothingLeft waits until nothing of any lock is in Redis.
+func (s *stage) nothingLeft() {
+	s.t.Helper()
+	if s.site.Keys == nil {
+		return
+	}
+	var left []string
+	for deadline := time.Now().Add(patience); ; <-time.After(2 * time.Millisecond) {
+		left = slices.DeleteFunc(s.site.Keys(s.t), s.wiring.Stays)
+		if len(left) == 0 {
+			return
+		}
+		s.True(time.Now().Before(deadline), "keys stay behind: %q", left)
+	}
+}
+
+// until waits for something that only asking again and again can tell.
+func (s *stage) until(so func() bool) {
+	s.t.Helper()
+	for deadline := time.Now().Add(patience); !so(); <-time.After(time.Millisecond) {
+		s.True(time.Now().Before(deadline), "it did not happen within %v", patience)
+	}
+}
+
+// rounds is how often to try what goes wrong only now and then.
+func (s *stage) rounds(n int) int {
+	if s.wiring.Topology.Slow {
+		return n / 4
+	}
+	return n
+}
+
+// complain is Errorf of the test, for goroutines beside it.
+func (s *stage) complain(format string, args ...any) { s.t.Errorf(format, args...) }
+
+// sends runs f and returns how many commands clients sent to Redis meanwhile, each by its name. The promise must be made by counted
+// topologies only, and nothing else must go on.
+func (s *stage) sends(f func()) map[string]int64 {
+	s.t.Helper()
+	s.site.ResetCommands(s.t)
+	f()
+	return s.site.Commands(s.t)
+}
+
+// sendsNothing says that f sends nothing, where that can be seen.
+func (s *stage) sendsNothing(f func()) {
+	s.t.Helper()
+	if !s.wiring.Topology.Counts {
+		f()
+		return
+	}
+	s.Empty(s.sends(f), "commands were sent")
+}
+
+// within fails the test unless done is closed soon.
+func (s *stage) within(done <-chan struct{}, what string) {
+	s.t.Helper()
+	s.ends(done, patience, what)
+}
+
+// finishes waits for goroutines that do a lot of work. Since they all compete for the same lock, a machine that is busy with other
+// tests slows each of their steps.
+func (s *stage) finishes(wg *sync.WaitGroup, what string) {
+	s.t.Helper()
+	ended := make(chan struct{})
+	go func() {
+		wg.Wait()
+		close(ended)
+	}()
+	s.ends(ended, 12*patience, what)
+}
+
+func (s *stage) ends(done <-chan struct{}, limit time.Duration, what string) {
+	s.t.Helper()
+	timer := time.NewTimer(limit)
+	defer timer.Stop()
+	select {
+	case <-done:
+	case <-timer.C:
+		s.FailNow("it took too long", "%s: not within %v\n%s", what, limit, stacks())
+	}
+}
+
+// stacks shows what everybody does, for a test that hangs.
+func stacks() []byte {
+	buf := make([]byte, 1<<18)
+	return buf[:runtime.Stack(buf, true)]
+}

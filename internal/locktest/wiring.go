@@ -1,0 +1,154 @@
+package locktest
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/config"
+)
+
+// Make makes a lock of the given name for a process.
+type Make func(p *Process, name string) redlatch.Locker
+
+// Wiring is a kind of lock on a topology.
+type Wiring struct {
+	Name     string
+	Topology Topology
+	// New makes the lock under test.
+	New Make
+	// Rival makes what keeps the lock under test out, and is kept out by it. Nil: the same as New.
+	Rival Make
+	Traits
+}
+
+// Traits is what is particular about a kind. The zero value is a plain lock that polls and is shared by nobody.
+type Traits struct {
+	// Shared: several owners hold the lock under test at the same time, as readers do.
+	Shared bool
+	// NonReentrant: an owner that holds it gets redlatch.ErrReentry when it asks again.
+	NonReentrant bool
+	// Listens: waiters are woken by messages. Otherwise they ask again by themselves, within milliseconds.
+	Listens bool
+	// HandsOver: a release can give the lock straight to the next waiter of its process.
+	HandsOver bool
+	// Composed: the lock is made of others, such as a multi-lock, and a Handle's queries are not there.
+	Composed bool
+	// Key names one key of the lock, for a lock name that the name mapper has been through. Nil: the name itself.
+	Key func(name string) string
+	// Stays tells of a key that is meant to stay when nobody holds the lock any more. Nil: none is.
+	Stays func(key string) bool
+}
+
+// Topology is a kind of Redis.
+type Topology struct {
+	Name string
+	// Start runs one for the length of a test.
+	Start func(t testing.TB) *Site
+	// Counts: Site.Commands is there.
+	Counts bool
+	// Slow: a script takes milliseconds, so that promises that need many of them make do with fewer.
+	Slow bool
+}
+
+// Site is a running Redis, and what a test can do with it beside locking.
+type Site struct {
+	// Servers are what a process has a client of each of; one, but for locks that spread over several.
+	Servers []config.Servers
+	// Keys are all keys that exist.
+	Keys func(t testing.TB) []string
+	// Channels are all channels that somebody listens to.
+	Channels func(t testing.TB) []string
+	// Do sends a command to where the key of a lock is.
+	Do func(t testing.TB, args ...string)
+	// Commands is how often clients sent each command since ResetCommands, those that scripts run included, by lower-case
+	// name. Both are nil where nobody counts.
+	Commands      func(t testing.TB) map[string]int64
+	ResetCommands func(t testing.TB)
+}
+
+// Handle is what every lock that is not composed has beside redlatch.Locker.
+type Handle interface {
+	redlatch.Locker
+	IsLocked(ctx context.Context) (bool, error)
+	HoldCount(ctx context.Context, o redlatch.Owner) (int, error)
+	RemainingTTL(ctx context.Context) (time.Duration, error)
+	ForceUnlock(ctx context.Context) (bool, error)
+	Inspect(ctx context.Context) (redlatch.Inspection, error)
+}
+
+// Process is one process in miniature: a client of each server of the site.
+type Process struct {
+	Clients []*redlatch.Client
+}
+
+// Client is the first client, the only one unless the site has several servers.
+func (p *Process) Client() *redlatch.Client { return p.Clients[0] }
+
+// Close closes all clients.
+func (p *Process) Close() {
+	for _, c := range p.Clients {
+		_ = c.Close() // never fails
+	}
+}
+
+// promise is one part of the contract.
+type promise struct {
+	name string
+	// of says whether a wiring makes this promise; nil: all do.
+	of   func(w Wiring) bool
+	test func(s *stage)
+}
+
+// Run puts a wiring to the test: one subtest for each promise, all in parallel, each on a site of its own.
+func Run(t *testing.T, w Wiring) {
+	t.Helper()
+	if w.Rival == nil {
+		w.Rival = w.New
+	}
+	if w.Key == nil {
+		w.Key = func(name string) string { return name }
+	}
+	if w.Stays == nil {
+		w.Stays = func(string) bool { return false }
+	}
+	t.Run(w.Name, func(t *testing.T) {
+		t.Parallel()
+		for _, p := range contract() {
+			if p.of != nil && !p.of(w) {
+				continue
+			}
+			t.Run(p.name, func(t *testing.T) {
+				t.Parallel()
+				p.test(newStage(t, w))
+			})
+		}
+	})
+}
+
+// contract is all promises.
+func contract() []promise {
+	var all []promise
+	for _, part := range [][]promise{
+		exclusionPromises, reentryPromises, unlockPromises, waitPromises, queuePromises, leasePromises, extendPromises,
+		forcePromises, queryPromises, doPromises, closePromises, contextPromises, inputPromises, namePromises, handOffPromises,
+	} {
+		all = append(all, part...)
+	}
+	return all
+}
+
+// Which wirings make a promise.
+
+func exclusive(w Wiring) bool    { return !w.Shared }
+func reentrant(w Wiring) bool    { return !w.NonReentrant }
+func nonReentrant(w Wiring) bool { return w.NonReentrant }
+func counted(w Wiring) bool      { return w.Topology.Counts }
+func queried(w Wiring) bool      { return !w.Composed }
+func listens(w Wiring) bool      { return w.Listens }
+func handsOver(w Wiring) bool    { return w.HandsOver }
+
+func both(a, b func(Wiring) bool) func(Wiring) bool {
+	return func(w Wiring) bool { return a(w) && b(w) }
+}
