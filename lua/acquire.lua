@@ -5,7 +5,7 @@
 -- ARGV[1]  lease   milliseconds until the lock expires by itself
 -- ARGV[2]  owner   field of the owner
 -- reply    nil     taken: the owner's count is 1
--- reply    integer taken by somebody else: remaining TTL in milliseconds, -1 when the hash has none
+-- reply    integer taken by somebody else: remaining TTL in milliseconds, -1 without one, -2 when barred
 --
 -- An owner that stands in the hash although its client knows of no hold is a left-over of that same owner (its trust
 -- ended before the TTL did): the lock is its own, and is counted from 1 again.

@@ -78,7 +78,7 @@ func Settle(lock, latch, owner string, bar time.Duration) Call[int] {
 
 // ForceRelease frees a plain lock whoever holds it (wire-protocol.md §3).
 func ForceRelease(lock, channel, publish string) Call[Release] {
-	return Call[Release]{forceRelease, []string{lock, channel}, []string{publish}, readRelease}
+	return Call[Release]{forceRelease, []string{lock, channel}, []string{publish}, readForced}
 }
 
 // Renew renews the lease of each lock that its owner still holds; locks[i] belongs to owners[i] (wire-protocol.md §4).
@@ -106,7 +106,7 @@ func Probe() Call[time.Time] {
 	}}
 }
 
-func millis(d time.Duration) string { return strconv.FormatInt(d.Milliseconds(), 10) }
+func millis(d time.Duration) string { return strconv.FormatInt(max(d.Milliseconds(), 1), 10) }
 
 func readGrant(m rueidis.RedisMessage) (Grant, error) {
 	if m.IsNil() {
@@ -175,4 +175,11 @@ func readState(m rueidis.RedisMessage) (State, error) {
 	}
 	s.Token, err = parts[4].AsInt64()
 	return s, err
+}
+
+// readForced tells a lock that nobody held apart from one that was freed: 0 does not mean still held here.
+func readForced(m rueidis.RedisMessage) (Release, error) {
+	r, err := readRelease(m)
+	r.Held = r.Freed
+	return r, err
 }

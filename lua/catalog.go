@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -36,6 +37,7 @@ func Catalog() []Script {
 	list := make([]Script, len(catalog))
 	for i, s := range catalog {
 		list[i] = *s
+		list[i].Keys, list[i].Args, list[i].Replies = slices.Clone(s.Keys), slices.Clone(s.Args), slices.Clone(s.Replies)
 	}
 	return list
 }

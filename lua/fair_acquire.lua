@@ -9,10 +9,10 @@
 -- ARGV[3]  wait      milliseconds for which a waiter counts as alive
 -- ARGV[4]  stand     1 to stand in the queue, 0 to ask only
 -- reply    nil       taken: the owner's count is 1
--- reply    integer   not taken: milliseconds until it is worth asking again without a message, -1 when that is not known
+-- reply    integer   not taken: milliseconds until it is worth asking again without a message, -1 when not known
 --
--- now is the server's, so that no client's wrong clock declares a live waiter dead. A waiter behind a head that may be dead
--- is told to come back when the head is to be dropped, although the lock itself is free: otherwise it would have to spin.
+-- now is the server's, so that no client's wrong clock declares a live waiter dead. A waiter behind a head that may be
+-- dead is told to come back when the head is to be dropped, although the lock is free: otherwise it would have to spin.
 
 local lock, queue, timeouts, latch = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local lease, owner, wait, stand = ARGV[1], ARGV[2], tonumber(ARGV[3]), ARGV[4] == '1'

@@ -8,6 +8,8 @@
 -- ARGV[3]  lease  milliseconds until the lock expires by itself
 -- reply    -1 token  handed over: to holds the lock once, and this is its fencing token
 -- reply    0 -1      from does not hold the lock any more; nothing was changed
+--
+-- Nothing is published, and the key is at no time gone: the lock was never free.
 
 local lock, token, latch = KEYS[1], KEYS[2], KEYS[3]
 local from, to, lease = ARGV[1], ARGV[2], ARGV[3]
@@ -16,7 +18,9 @@ if redis.call('hexists', lock, from) == 0 or redis.call('exists', latch) == 1 th
     return {0, -1}
 end
 local fencing = redis.call('incr', token)
-redis.call('hdel', lock, from)
 redis.call('hset', lock, to, 1)
+if from ~= to then
+    redis.call('hdel', lock, from)
+end
 redis.call('pexpire', lock, lease)
 return {-1, fencing}

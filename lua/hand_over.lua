@@ -8,7 +8,7 @@
 -- reply    1      handed over: to holds the lock once
 -- reply    0      from does not hold the lock any more; nothing was changed
 --
--- Nothing is published: the lock was at no time free.
+-- Nothing is published, and the key is at no time gone: the lock was never free.
 
 local lock, latch = KEYS[1], KEYS[2]
 local from, to, lease = ARGV[1], ARGV[2], ARGV[3]
@@ -16,7 +16,9 @@ local from, to, lease = ARGV[1], ARGV[2], ARGV[3]
 if redis.call('hexists', lock, from) == 0 or redis.call('exists', latch) == 1 then
     return 0
 end
-redis.call('hdel', lock, from)
 redis.call('hset', lock, to, 1)
+if from ~= to then
+    redis.call('hdel', lock, from)
+end
 redis.call('pexpire', lock, lease)
 return 1

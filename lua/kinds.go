@@ -56,7 +56,7 @@ func FairLeave(k FairKeys, owner string, wait time.Duration, publish string) Cal
 // FairForceRelease frees a fair lock whoever holds it (wire-protocol.md §5).
 func FairForceRelease(k FairKeys, publish string) Call[Release] {
 	keys := []string{k.Lock, k.Queue, k.Timeouts, k.Channel}
-	return Call[Release]{fairForceRelease, keys, []string{publish}, readRelease}
+	return Call[Release]{fairForceRelease, keys, []string{publish}, readForced}
 }
 
 // FencedAcquire takes a fenced lock for an owner without holds (wire-protocol.md §7).
@@ -121,7 +121,7 @@ func WriteRelease(lock, channel, latch string, d Departure) Call[Release] {
 
 // RWForceRelease frees one side of a read/write lock whoever holds it (wire-protocol.md §6).
 func RWForceRelease(lock, channel, publish, mode, message string) Call[Release] {
-	return Call[Release]{rwForceRelease, []string{lock, channel}, []string{publish, mode, message}, readRelease}
+	return Call[Release]{rwForceRelease, []string{lock, channel}, []string{publish, mode, message}, readForced}
 }
 
 func flag(b bool) string {

@@ -2,7 +2,7 @@
 --
 -- KEYS[1]  lock     hash of the lock
 -- KEYS[2]  channel  where waiters listen
--- KEYS[3]  name     what the keys of all read holds begin with; colon, owner, :rwlock_timeout: and the hold's number follow
+-- KEYS[3]  name     what the keys of all read holds begin with; owner, rwlock_timeout and the hold's number follow
 -- KEYS[4]  latch    set when this request was settled: then it must not take effect any more
 -- ARGV[1]  owner    field of the owner
 -- ARGV[2]  count    hold count that is left after this release
@@ -12,8 +12,8 @@
 -- reply    1        freed
 -- reply    string   freed, but the server refused the message: its words
 --
--- The lock then lives as long as the longest of the read holds that are left. A reader that crashed has none: its field goes
--- with the lock.
+-- The lock then lives as long as the longest of the read holds that are left. A reader that crashed has none: its field
+-- goes with the lock.
 
 local lock, channel, name, latch = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local owner, count, publish = ARGV[1], tonumber(ARGV[2]), ARGV[3]

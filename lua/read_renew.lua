@@ -5,7 +5,8 @@
 -- ARGV[2..]  owner  for each lock the field of the owner, then what the keys of its read holds begin with
 -- reply      list   for each lock: 1 renewed, 0 not held by this owner any more
 --
--- Other owners' read holds are not touched: those of a reader that crashed must end.
+-- Other owners' read holds are not touched: those of a reader that crashed must end. A key that is no hash any more is one
+-- lost lock; any other error says nothing about the locks, and ends all of it.
 
 local lease = tonumber(ARGV[1])
 
@@ -19,6 +20,9 @@ local renewed = {}
 for i, lock in ipairs(KEYS) do
     local owner, marker = ARGV[2 * i], ARGV[2 * i + 1]
     local holds = redis.pcall('hget', lock, owner)
+    if type(holds) == 'table' and not holds.err:find('WRONGTYPE', 1, true) then
+        return holds
+    end
     if type(holds) == 'string' then
         for n = 1, tonumber(holds) do
             renew(marker .. ':' .. n)

@@ -5,13 +5,17 @@
 -- ARGV[2..]  owner  field of the owner, one for each lock
 -- reply      list   for each lock: 1 renewed, 0 not held by this owner any more
 --
--- A key that is no hash any more is one lost lock and must not end the renewal of the others: hence pcall.
+-- A key that is no hash any more is one lost lock, and must not end the renewal of the others; any other error says nothing
+-- about the locks, and ends all of it.
 -- A lease that lasts longer is left alone, so that a renewal which arrives late can't shorten one that was given since.
 
 local lease = tonumber(ARGV[1])
 local renewed = {}
 for i, lock in ipairs(KEYS) do
     local held = redis.pcall('hexists', lock, ARGV[i + 1])
+    if type(held) == 'table' and not held.err:find('WRONGTYPE', 1, true) then
+        return held
+    end
     if held == 1 then
         if redis.call('pttl', lock) < lease then
             redis.call('pexpire', lock, lease)

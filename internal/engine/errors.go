@@ -41,7 +41,7 @@ func describe(err error) error {
 		return fmt.Errorf("%w: the key exists and holds something else, see TYPE: %w", ErrWrongType, err)
 	case serverSays(err, "CROSSSLOT"):
 		return fmt.Errorf("%w: its keys lie in different slots of the cluster: %w", ErrBadName, err)
-	case serverSays(err, "NOPERM"):
+	case forbidden(err):
 		return fmt.Errorf("the server's ACL refuses it; grant the lock's key, the keys redisson_* and the channels &redisson_*: %w", err)
 	default:
 		return err
@@ -62,6 +62,11 @@ func serverSays(err error, codes ...string) bool {
 		}
 	}
 	return false
+}
+
+// forbidden tells of an ACL's refusal, which carries its code only outside of scripts.
+func forbidden(err error) bool {
+	return serverSays(err, "NOPERM") || isReply(err) && strings.Contains(err.Error(), "no permissions")
 }
 
 func isReply(err error) bool {
