@@ -213,6 +213,33 @@ func TestAChannelThatTheServerDropsIsWokenAndSoughtAgain(t *testing.T) {
 	awaitWake(t, s)
 }
 
+// A refusal that passes leaves the subscription in force, and it is undone when the refusal has passed.
+func TestAClusterThatIsDownKeepsWhatItDoesNotUndo(t *testing.T) {
+	b, server := onRedis(t, true,
+		redistest.WithConfig("cluster-enabled", "yes"), redistest.WithConfig("cluster-allow-pubsubshard-when-down", "no"))
+	server.Do(t, "CLUSTER", "ADDSLOTSRANGE", "0", "16383")
+	eventually(t, func() bool { return clusterIsOk(server) }, "no cluster")
+	var pauses pauses
+	h := newHub(t, pubsub.Options{Connect: b.connect, Sharded: true, Retry: pauses.schedule})
+	s := h.Join("{b}news")
+	awaitConfirmed(t, s)
+	slot := server.Do(t, "CLUSTER", "KEYSLOT", "{a}").Text()
+	server.Do(t, "CLUSTER", "DELSLOTS", slot)
+	eventually(t, func() bool { return !clusterIsOk(server) }, "the cluster does not mind")
+
+	s.Leave()
+	eventually(t, func() bool { return pauses.Load() >= 3 }, "not tried again")
+	require.Equal(t, []string{"{b}news"}, server.Channels(t))
+	require.Equal(t, 1, h.Stats().Channels)
+	again := h.Join("{b}news")
+	awaitConfirmed(t, again)
+	again.Leave()
+
+	server.Do(t, "CLUSTER", "ADDSLOTS", slot)
+	eventually(t, func() bool { return len(server.Channels(t)) == 0 }, "not undone when the cluster was well")
+	eventually(t, func() bool { return h.Stats() == pubsub.Stats{Connected: true} }, "the table is not empty")
+}
+
 func clusterIsOk(server *redistest.Server) bool {
 	reply, err := server.TryDo("SPUBLISH", "{b}", "x")
 	return err == nil && !reply.IsNil()

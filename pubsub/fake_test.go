@@ -17,10 +17,14 @@ type fake struct {
 	refuse   error            // what Connect returns
 	conns    []*fakeClient    // all that were opened
 	attempts int              // calls of Connect
+	onDial   func()           // at the beginning of Connect; may block
 	onSend   func(cmd string) // before the command takes effect; may block
 }
 
 func (f *fake) connect(context.Context) (rueidis.DedicatedClient, func(), error) {
+	if f.onDial != nil {
+		f.onDial()
+	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.attempts++
