@@ -11,7 +11,7 @@ import (
 	"github.com/redlatch/redlatch/pubsub"
 )
 
-// BenchmarkWake is a PUBLISH and the wake-up that it causes, over the loopback: two round trips' worth.
+// BenchmarkWake is a PUBLISH and the wake-up that it causes, over the loopback.
 func BenchmarkWake(b *testing.B) {
 	on, server := onRedis(b, false)
 	s := on.hub(b, time.Minute).Join("news")
