@@ -34,33 +34,82 @@ func untyped[T any](call lua.Call[T]) request {
 // sent is what stands for each heading in the calls of typedCalls. Of a variadic heading the first one is written so,
 // and the others begin so.
 var sent = map[string]string{
-	"lock": "the-lock", "latch": "the-latch", "channel": "the-channel",
-	"owner": "the-owner", "from": "one-owner", "to": "other-owner",
-	"lease": "30000", "bar": "60000", "count": "7", "publish": "SPUBLISH",
+	"lock": "the-lock", "latch": "the-latch", "channel": "the-channel", "more": "more-keys",
+	"queue": "the-queue", "timeouts": "the-timeouts", "token": "the-token", "marker": "the-marker", "name": "the-name",
+	"owner": "the-owner", "writer": "the-writer", "from": "one-owner", "to": "other-owner",
+	"lease": "30000", "bar": "60000", "wait": "90000", "count": "7", "publish": "SPUBLISH",
+	"stand": "1", "fence": "1", "add": "1", "mode": "read", "message": "0",
 }
 
-// typedCalls has at least one row for each function of the package that builds a Call.
-func typedCalls() []struct {
+// typedCall is a function of the package that builds a Call, and what it builds from the values in sent.
+type typedCall struct {
 	function string
 	request  request
-} {
-	const lease, bar = 30 * time.Second, time.Minute
+}
+
+// typedCalls has at least one row for each of those functions.
+func typedCalls() []typedCall {
+	return slices.Concat(plainCalls(), fairCalls(), fencedCalls(), readWriteCalls())
+}
+
+const sentLease, sentBar, sentWait = 30 * time.Second, time.Minute, 90 * time.Second
+
+var sentDeparture = lua.Departure{Owner: sent["owner"], Count: 7, Lease: sentLease, Publish: sent["publish"]}
+
+func plainCalls() []typedCall {
 	lock, latch, channel, owner, publish := sent["lock"], sent["latch"], sent["channel"], sent["owner"], sent["publish"]
-	departure := lua.Departure{Owner: owner, Count: 7, Lease: lease, Publish: publish}
-	return []struct {
-		function string
-		request  request
-	}{
-		{"Acquire", untyped(lua.Acquire(lock, latch, owner, lease))},
-		{"Reenter", untyped(lua.Reenter(lock, latch, owner, lease, 7))},
-		{"ReleaseTo", untyped(lua.ReleaseTo(lock, channel, latch, departure))},
-		{"Settle", untyped(lua.Settle(lock, latch, owner, bar))},
+	locks, owners := []string{lock, lock + "2", lock + "3"}, []string{owner, owner + "2", owner + "3"}
+	return []typedCall{
+		{"Acquire", untyped(lua.Acquire(lock, latch, owner, sentLease))},
+		{"Reenter", untyped(lua.Reenter(lock, latch, owner, sentLease, 7))},
+		{"ReleaseTo", untyped(lua.ReleaseTo(lock, channel, latch, sentDeparture))},
+		{"Settle", untyped(lua.Settle(lock, latch, owner, sentBar))},
 		{"ForceRelease", untyped(lua.ForceRelease(lock, channel, publish))},
-		{"Renew", untyped(lua.Renew([]string{lock}, []string{owner}, lease))},
-		{"Renew", untyped(lua.Renew([]string{lock, lock + "2", lock + "3"}, []string{owner, owner + "2", owner + "3"}, lease))},
-		{"HandOver", untyped(lua.HandOver(lock, latch, sent["from"], sent["to"], lease))},
-		{"Inspect", untyped(lua.Inspect(lock))},
+		{"Renew", untyped(lua.Renew(locks[:1], owners[:1], sentLease))},
+		{"Renew", untyped(lua.Renew(locks, owners, sentLease))},
+		{"HandOver", untyped(lua.HandOver(lock, latch, sent["from"], sent["to"], sentLease))},
+		{"Inspect", untyped(lua.Inspect(lock, sent["more"]))},
+		{"Inspect", untyped(lua.Inspect(lock, sent["more"], sent["more"]+"2"))},
 		{"Probe", untyped(lua.Probe())},
+	}
+}
+
+func fairCalls() []typedCall {
+	keys := lua.FairKeys{Lock: sent["lock"], Queue: sent["queue"], Timeouts: sent["timeouts"], Channel: sent["channel"]}
+	latch, owner, publish := sent["latch"], sent["owner"], sent["publish"]
+	return []typedCall{
+		{"FairAcquire", untyped(lua.FairAcquire(keys, latch, owner, sentLease, sentWait, true))},
+		{"FairRelease", untyped(lua.FairRelease(keys, latch, sentDeparture))},
+		{"FairLeave", untyped(lua.FairLeave(keys, owner, sentWait, publish))},
+		{"FairForceRelease", untyped(lua.FairForceRelease(keys, publish))},
+	}
+}
+
+func fencedCalls() []typedCall {
+	lock, token, latch, owner := sent["lock"], sent["token"], sent["latch"], sent["owner"]
+	return []typedCall{
+		{"FencedAcquire", untyped(lua.FencedAcquire(lock, token, latch, owner, sentLease))},
+		{"FencedReenter", untyped(lua.FencedReenter(lock, token, latch, owner, sentLease, 7, true))},
+		{"FencedHandOver", untyped(lua.FencedHandOver(lock, token, latch, sent["from"], sent["to"], sentLease))},
+	}
+}
+
+func readWriteCalls() []typedCall {
+	lock, latch, channel, publish := sent["lock"], sent["latch"], sent["channel"], sent["publish"]
+	owner, writer, marker := sent["owner"], sent["writer"], sent["marker"]
+	writing := sentDeparture
+	writing.Owner = writer
+	// A renewal's owners and markers take turns under one heading.
+	locks, owners, markers := []string{lock, lock + "2"}, []string{owner, owner + "2"}, []string{owner + ":a", owner + ":b"}
+	return []typedCall{
+		{"ReadAcquire", untyped(lua.ReadAcquire(lock, marker, latch, owner, writer, sentLease))},
+		{"ReadReenter", untyped(lua.ReadReenter(lock, marker, latch, owner, sentLease, 7))},
+		{"ReadRelease", untyped(lua.ReadRelease(lock, channel, sent["name"], latch, sentDeparture))},
+		{"ReadRenew", untyped(lua.ReadRenew(locks, owners, markers, sentLease))},
+		{"WriteAcquire", untyped(lua.WriteAcquire(lock, latch, writer, sentLease))},
+		{"WriteReenter", untyped(lua.WriteReenter(lock, latch, writer, sentLease, 7, true))},
+		{"WriteRelease", untyped(lua.WriteRelease(lock, channel, latch, writing))},
+		{"RWForceRelease", untyped(lua.RWForceRelease(lock, channel, publish, sent["mode"], sent["message"]))},
 	}
 }
 
@@ -155,13 +204,26 @@ func TestBarIsAtLeastAMillisecond(t *testing.T) {
 
 // A lease that rounds to nothing would delete the lock in the same breath in which the reply says that it was taken.
 func TestLeaseIsAtLeastAMillisecond(t *testing.T) {
+	keys, one := lua.FairKeys{Lock: "lock"}, []string{"one"}
 	for _, lease := range []time.Duration{-time.Second, 0, time.Microsecond, time.Millisecond} {
+		d := lua.Departure{Owner: "owner", Count: 1, Lease: lease}
 		for _, r := range []request{
 			untyped(lua.Acquire("lock", "latch", "owner", lease)),
 			untyped(lua.Reenter("lock", "latch", "owner", lease, 2)),
-			untyped(lua.ReleaseTo("lock", "channel", "latch", lua.Departure{Owner: "owner", Count: 1, Lease: lease})),
-			untyped(lua.Renew([]string{"lock"}, []string{"owner"}, lease)),
+			untyped(lua.ReleaseTo("lock", "channel", "latch", d)),
+			untyped(lua.Renew(one, one, lease)),
 			untyped(lua.HandOver("lock", "latch", "from", "to", lease)),
+			untyped(lua.FairAcquire(keys, "latch", "owner", lease, time.Hour, true)),
+			untyped(lua.FairRelease(keys, "latch", d)),
+			untyped(lua.FencedAcquire("lock", "token", "latch", "owner", lease)),
+			untyped(lua.FencedReenter("lock", "token", "latch", "owner", lease, 2, true)),
+			untyped(lua.FencedHandOver("lock", "token", "latch", "from", "to", lease)),
+			untyped(lua.ReadAcquire("lock", "marker", "latch", "owner", "writer", lease)),
+			untyped(lua.ReadReenter("lock", "marker", "latch", "owner", lease, 2)),
+			untyped(lua.ReadRenew(one, one, one, lease)),
+			untyped(lua.WriteAcquire("lock", "latch", "writer", lease)),
+			untyped(lua.WriteReenter("lock", "latch", "writer", lease, 2, true)),
+			untyped(lua.WriteRelease("lock", "channel", "latch", d)),
 		} {
 			at := slices.IndexFunc(r.script.Args, func(p lua.Param) bool { return p.Name == "lease" })
 			require.Equal(t, "1", r.args[at], "%s with a lease of %v", r.script.Name, lease)

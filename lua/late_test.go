@@ -58,16 +58,16 @@ func TestSettledRequestDoesNotRunLater(t *testing.T) {
 		},
 		{
 			promise: "acquire that arrives while its owner holds the lock by a later one", steps: []step{
-				{settle(own), 0}, {fresh(acquire(own)), taken}, {fresh(reenter(own, 2)), true}, {acquire(own), heldFor(lease)},
+				{settle(own), 0}, {fresh(acquire(own)), taken}, {fresh(reenter(own, 2)), taken}, {acquire(own), heldFor(lease)},
 			}, after: holds(own, 2).latched(),
 		},
 		{
 			promise: "re-entry", given: hadOnce,
-			steps: []step{{settle(own), 1}, {reenter(own, 2), false}}, after: hadOnce.latched(),
+			steps: []step{{settle(own), 1}, {reenter(own, 2), notEntered}}, after: hadOnce.latched(),
 		},
 		{
 			promise: "re-entry that arrives after the owner went down again", given: hadOnce, steps: []step{
-				{reenter(own, 2), true}, {settle(own), 2}, {fresh(release(own, 1)), remains}, {reenter(own, 2), false},
+				{reenter(own, 2), taken}, {settle(own), 2}, {fresh(release(own, 1)), remains}, {reenter(own, 2), notEntered},
 			}, after: holds(own, 1).latched(),
 		},
 		{
@@ -121,7 +121,7 @@ func TestReleaseSentAgain(t *testing.T) {
 		},
 		{
 			promise: "leaves the first one barred when that one went to a lower count", given: hadTwice, steps: []step{
-				{settle(own), 2}, {fresh(release(own, 1)), remains}, {fresh(reenter(own, 2)), true}, {release(own, 1), unheld},
+				{settle(own), 2}, {fresh(release(own, 1)), remains}, {fresh(reenter(own, 2)), taken}, {release(own, 1), unheld},
 			}, after: holds(own, 2).latched(),
 		},
 	})
@@ -134,7 +134,7 @@ func TestEntrySentTwiceCountsOnce(t *testing.T) {
 		},
 		{
 			promise: "re-entry", given: hadOnce,
-			steps: []step{{reenter(own, 2), true}, {reenter(own, 2), true}}, after: holds(own, 2),
+			steps: []step{{reenter(own, 2), taken}, {reenter(own, 2), taken}}, after: holds(own, 2),
 		},
 		{
 			promise: "hand-over", given: hadOnce,
@@ -154,7 +154,7 @@ func TestNoLatchIsWrittenWithoutAFault(t *testing.T) {
 		steps: []step{
 			{acquire(own), taken},
 			{acquire(foreign), heldFor(lease)},
-			{reenter(own, 2), true},
+			{reenter(own, 2), taken},
 			{renew(own), []bool{true}},
 			{release(own, 1), remains},
 			{handOver(own, next), taken},

@@ -40,14 +40,14 @@ func TestReenter(t *testing.T) {
 	runRows(t, []row{
 		{
 			promise: "raises the count and renews the lease", given: hadOnce,
-			steps: []step{{reenter(own, 2), true}}, after: holds(own, 2),
+			steps: []step{{reenter(own, 2), taken}}, after: holds(own, 2),
 		},
 		{
-			promise: "does not create a lock that has expired", steps: []step{{reenter(own, 2), false}},
+			promise: "does not create a lock that has expired", steps: []step{{reenter(own, 2), notEntered}},
 		},
 		{
 			promise: "does not touch a foreign lock", given: others,
-			steps: []step{{reenter(own, 2), false}}, after: others,
+			steps: []step{{reenter(own, 2), notEntered}}, after: others,
 		},
 	})
 }
@@ -83,8 +83,8 @@ func TestRelease(t *testing.T) {
 		{
 			promise: "level by level publishes at the last alone", steps: []step{
 				{acquire(own), taken},
-				{reenter(own, 2), true},
-				{reenter(own, 3), true},
+				{reenter(own, 2), taken},
+				{reenter(own, 3), taken},
 				{release(own, 2), remains},
 				{release(own, 1), remains},
 				{release(own, 0), freed},
@@ -143,7 +143,7 @@ func TestHandOver(t *testing.T) {
 		},
 		{
 			promise: "leaves the old owner nothing to release or renew", given: hadOnce, steps: []step{
-				{handOver(own, next), taken}, {release(own, 0), unheld}, {renew(own), []bool{false}}, {reenter(own, 2), false},
+				{handOver(own, next), taken}, {release(own, 0), unheld}, {renew(own), []bool{false}}, {reenter(own, 2), notEntered},
 			}, after: holds(next, 1),
 		},
 	})

@@ -42,14 +42,14 @@ func TestRunSendsAnUnknownScriptInFullWithinTheCall(t *testing.T) {
 	s := newSite(t, conn, "PUBLISH", "lock")
 	for i, step := range []step{
 		{acquire(own), taken},
-		{reenter(own, 2), true},
+		{reenter(own, 2), taken},
 		{renew(own), []bool{true}},
 		{settle(own), 2},
 		{fresh(release(own, 1)), remains},
 		{fresh(handOver(own, next)), taken},
 		{fresh(release(next, 0)), freed},
 		{forceRelease, notFreed},
-		{inspect, lua.State{Type: "none", TTL: -2 * time.Millisecond, Fields: map[string]string{}}},
+		{inspect, lua.State{Type: "none", TTL: -2 * time.Millisecond, Fields: map[string]string{}, Queue: []string{}}},
 	} {
 		server.Do(t, "SCRIPT", "FLUSH")
 		server.ResetStats(t)

@@ -45,8 +45,8 @@ type heldFor time.Duration
 // notFreed is the reply of a forced release that found nothing to free.
 var notFreed = lua.Release{}
 
-// notPassed is the reply of a hand-over by an owner that does not hold the lock.
-var notPassed = lua.Grant{}
+// notEntered is the reply of a re-entry, and notPassed that of a hand-over, by an owner that does not hold the lock.
+var notEntered, notPassed = lua.Grant{}, lua.Grant{}
 
 // refused is an error reply with this in it.
 type refused string
