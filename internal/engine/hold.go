@@ -152,8 +152,11 @@ func (e *Engine) rearm(t *tenure, lease time.Duration, entry bool) (lua.Grant, e
 		}
 		left, settled := e.settle(t, latch, err)
 		switch {
-		case !settled:
-			return lua.Grant{}, err // the trust stays at the earlier of the two ends
+		case !settled: // the trust stays at the earlier of the two ends, and is renewed as soon as it is known what is true
+			e.mu.Lock()
+			e.renewSoonLocked(t)
+			e.mu.Unlock()
+			return lua.Grant{}, err
 		case left == 0:
 			return e.concludeRearm(t, sent, lease, lua.Grant{}), nil
 		case again:
@@ -171,7 +174,7 @@ func (e *Engine) beginRearm(t *tenure, end time.Time) (before time.Time, count i
 		return time.Time{}, 0
 	}
 	before = t.trust.begin(end)
-	e.renewSoonLocked(t) // should nobody ever know what became of it
+	e.scheduleLocked(t) // the trust may end sooner now
 	return before, len(t.holds)
 }
 

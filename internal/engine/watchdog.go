@@ -116,7 +116,7 @@ func (e *Engine) watch() {
 // eventsLocked ends the tenures whose time is over and collects those to renew. What is due soon goes along, so that holds
 // acquired one after the other share a script.
 func (e *Engine) eventsLocked(now time.Time) (lost []*Hold, due []*tenure) {
-	soon := now.Add(e.cfg.LockWatchdogTimeout / 30)
+	soon := now.Add(e.cfg.LockWatchdogTimeout / 60)
 	for len(e.schedule) > 0 {
 		t := e.schedule[0]
 		switch r := &t.renewal; {
