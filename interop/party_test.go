@@ -12,8 +12,8 @@ import (
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/config"
-	"github.com/redlatch/redlatch/interop/javaagent"
 	"github.com/redlatch/redlatch/internal/redistest"
+	"github.com/redlatch/redlatch/interop/javaagent"
 )
 
 // party is one owner of locks, in Go or in Java. Its calls are those of Redisson's RLock.

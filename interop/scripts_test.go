@@ -16,8 +16,8 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/redlatch/redlatch"
-	"github.com/redlatch/redlatch/interop/javaagent"
 	"github.com/redlatch/redlatch/internal/redistest"
+	"github.com/redlatch/redlatch/interop/javaagent"
 )
 
 // step is one call of one owner, or something that happens to the lock from outside.
