@@ -29,8 +29,8 @@ func (s *stage) closes() {
 	behind := s.queue(context.Background(), s.wiring.New(here, "another"))
 	here.Close()
 
-	s.Error(front.fails())
-	s.Error(behind.fails())
+	s.ErrorIs(front.fails(), redlatch.ErrClosed)
+	s.ErrorIs(behind.fails(), redlatch.ErrClosed)
 	s.isLost(hold, redlatch.ErrClosed)
 	s.NotErrorIs(hold.Err(), redlatch.ErrLost)
 	s.isHeld(s.rival(there)) // nobody can tell whether the work has stopped

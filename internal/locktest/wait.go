@@ -221,6 +221,9 @@ func (s *stage) keepsSubscribed() {
 		}
 	}
 	rounds(2)
+	for s.wiring.Listens && len(s.site.Channels(s.t)) == 0 {
+		rounds(1) // until a waiter had to wait for long enough to subscribe
+	}
 	stats := s.sends(func() { rounds(10) })
 	s.Zero(stats["subscribe"])
 	s.Zero(stats["unsubscribe"])
