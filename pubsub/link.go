@@ -280,12 +280,24 @@ func (l *link) ask(c *conn, batch []*channel) error {
 	if err != nil {
 		return err
 	}
-	l.hub.mu.Lock()
-	defer l.hub.mu.Unlock()
-	for i, ch := range batch {
-		l.askedLocked(ch, answers[i])
-	}
+	l.conclude(batch, answers, "pubsub: channel refused", l.askedLocked)
 	return nil
+}
+
+// conclude takes the answers to a batch, and logs what take makes of them when it has given up the mutex: a logger is
+// somebody else's code.
+func (l *link) conclude(batch []*channel, answers []error, msg string, take func(*channel, error) error) {
+	refusals := make([]error, len(batch))
+	l.hub.mu.Lock()
+	for i, ch := range batch {
+		refusals[i] = take(ch, answers[i])
+	}
+	l.hub.mu.Unlock()
+	for i, refusal := range refusals {
+		if refusal != nil {
+			l.log.Warn(msg, slog.String("channel", batch[i].name), slog.Any("error", refusal))
+		}
+	}
 }
 
 // drop unsubscribes a batch, if the server is well.
@@ -311,11 +323,7 @@ func (l *link) drop(c *conn) error {
 	if err != nil {
 		return err
 	}
-	l.hub.mu.Lock()
-	defer l.hub.mu.Unlock()
-	for i, ch := range batch {
-		l.droppedLocked(ch, answers[i])
-	}
+	l.conclude(batch, answers, "pubsub: the server keeps a subscription that nobody wants any more", l.droppedLocked)
 	return nil
 }
 

@@ -1,7 +1,6 @@
 package pubsub
 
 import (
-	"log/slog"
 	"time"
 )
 
@@ -126,10 +125,10 @@ func (l *link) message(name string) {
 }
 
 // askedLocked takes the answer to a SUBSCRIBE. When it was good, the push that came before it has confirmed the channel
-// already, and the state is no longer asking.
-func (l *link) askedLocked(ch *channel, err error) {
+// already, and the state is no longer asking. It returns the refusal if it was one for good.
+func (l *link) askedLocked(ch *channel, err error) error {
 	if ch.err != nil || ch.state != asking {
-		return
+		return nil
 	}
 	l.setStateLocked(ch, absent)
 	switch {
@@ -139,17 +138,18 @@ func (l *link) askedLocked(ch *channel, err error) {
 		l.deferLocked(ch)
 	default:
 		refusal := &RefusedError{Channel: ch.name, Command: l.command(), Err: err}
-		l.log.Warn("pubsub: channel refused", slog.String("channel", ch.name), slog.Any("error", refusal))
 		l.hub.expelLocked(ch, refusal)
+		return refusal
 	}
+	return nil
 }
 
 // droppedLocked takes the answer to an UNSUBSCRIBE. A refusal that passes leaves the subscription in force: whoever has
 // joined meanwhile can rely on it again, else it is undone later. Any other refusal is for ever (no permission): the
-// channel is forgotten here, and its messages are ignored until the connection ends.
-func (l *link) droppedLocked(ch *channel, err error) {
+// channel is forgotten here, its messages are ignored until the connection ends, and the refusal is returned.
+func (l *link) droppedLocked(ch *channel, err error) error {
 	if ch.err != nil || ch.state != dropping {
-		return
+		return nil
 	}
 	switch {
 	case err != nil && passing(err) && ch.wanted():
@@ -158,13 +158,11 @@ func (l *link) droppedLocked(ch *channel, err error) {
 		l.setStateLocked(ch, active)
 		l.deferLocked(ch)
 	default:
-		if err != nil {
-			l.log.Warn("pubsub: the server keeps a subscription that nobody wants any more",
-				slog.String("channel", ch.name), slog.Any("error", err))
-		}
 		l.setStateLocked(ch, absent)
 		l.settleLocked(ch)
+		return err
 	}
+	return nil
 }
 
 // adopt makes c the connection whose word counts. It is false after Close.
