@@ -9,9 +9,12 @@ import (
 
 // Hold is one acquisition of a lock. It is safe for concurrent use.
 type Hold struct {
-	hold *engine.Hold
+	hold engine.Holder
 	name string
 }
+
+// NewHold is for the lock kinds of this module only: its parameters can't be named elsewhere.
+func NewHold(name string, h engine.Holder) *Hold { return &Hold{h, name} }
 
 // Unlock releases this acquisition, once: a second call returns ErrNotHeld and sends nothing. The lock is free when the last acquisition of
 // its owner is released.

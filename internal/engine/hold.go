@@ -17,6 +17,20 @@ const (
 	lostHold
 )
 
+// Holder is what a hold can do: one of a single lock, or one made of several. The root package documents its methods.
+type Holder interface {
+	Unlock(ctx context.Context) error
+	Extend(ctx context.Context, lease time.Duration) error
+	Context() context.Context
+	Lost() <-chan struct{}
+	Err() error
+	ValidUntil() time.Time
+	Owner() Owner
+	Token() int64
+}
+
+var _ Holder = (*Hold)(nil)
+
 // Hold is one acquisition. It is safe for concurrent use.
 type Hold struct {
 	engine *Engine
