@@ -15,7 +15,7 @@ import (
 // Environment variables that stand in for flags.
 const (
 	envRedis    = "REDLATCH_REDIS"
-	envPassword = "REDLATCH_PASSWORD" //nolint:gosec // the name of a variable, not a password
+	envPassword = "REDLATCH_PASSWORD"
 )
 
 // connection is the flags that say where the server is and how to log in. There is none for a password: a command line can be
@@ -26,9 +26,9 @@ type connection struct {
 
 func (c *connection) register(flags *pflag.FlagSet, redisUsage string) {
 	flags.StringVar(&c.redis, "redis", "", redisUsage)
-	flags.StringVar(&c.username, "username", "", "user `name` for the server's ACL; a password belongs to it")
-	flags.StringVar(&c.passwordFile, "password-file", "", "`file` with the password, a line end at its end is cut off (else "+envPassword+" from the environment)")
-	flags.StringVar(&c.ca, "tls-ca", "", "PEM `file` with the certificate authorities to trust for rediss://, instead of the system's")
+	flags.StringVar(&c.username, "username", "", "user `name` to log in with, together with a password")
+	flags.StringVar(&c.passwordFile, "password-file", "", "`file` with the password (default $"+envPassword+")")
+	flags.StringVar(&c.ca, "tls-ca", "", "PEM `file` of the authorities to trust for rediss:// (default: the system's)")
 }
 
 // config is what the flags and the environment say.

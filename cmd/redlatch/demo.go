@@ -33,18 +33,21 @@ func newDemo(std stdio) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "demo",
 		Short: "Watch several workers contend for one lock",
-		Long: `demo lets several workers, each with a client of its own as if it were a process of its own, contend for one lock, and shows
-live who holds it and who waits. In each section a worker reads a counter from Redis, keeps it for a while and writes it back
-plus one, which only works under a lock. One worker crashes while it holds the lock: nobody unlocks it, and the others get it
-when its lease is over. At the end the counter is compared with the sections, and the exit code says whether the lock did its work.
+		Long: `demo lets several workers, each with a client of its own as if it were a
+process of its own, contend for one lock, and shows live who holds it and who
+waits. In each section a worker reads a counter from Redis, keeps it for a while
+and writes it back plus one, which only works under a lock. One worker crashes
+while it holds the lock: nobody unlocks it, and the others get it when its lease
+is over. At the end the counter is compared with the sections, and the exit code
+says whether the lock did its work.
 
-Without --redis it brings its own server: an embedded one, with --java a real redis-server, since Redisson needs one.
-Ctrl-C ends it early.`,
+Without --redis it brings its own server: an embedded one, with --java a real
+redis-server, since Redisson needs one. Ctrl-C ends it early.`,
 		Example: "  redlatch demo\n  redlatch demo --workers 8 --for 10s\n  redlatch demo --java\n  redlatch demo --redis redis://127.0.0.1:6379\n  redlatch demo --json | jq 'select(.event == \"verdict\")'",
 		Args:    noArgs,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return f.run(cmd.Context(), std) },
 	}
-	f.register(cmd.Flags(), "`URL` of a server to use, such as redis://127.0.0.1:6379 (default: an own one; "+envRedis+" is not looked at)")
+	f.register(cmd.Flags(), "`URL` of a server to use, instead of an own one ("+envRedis+" is not looked at)")
 	o := &f.options
 	cmd.Flags().IntVar(&o.Workers, "workers", 0, "`number` of Go workers (default: 4, with --java 2)")
 	cmd.Flags().DurationVar(&o.For, "for", 5*time.Second, "how long the workers work")
@@ -97,14 +100,11 @@ func (f *demoFlags) run(ctx context.Context, std stdio) error {
 	if err := f.complete(std); err != nil {
 		return err
 	}
-	ctx, interrupted := interruptible(ctx)
-	defer interrupted()
-
-	viewer, done := f.viewer(std.out)
-	defer done()
+	ctx, finish := interruptible(ctx)
+	viewer, restore := f.viewer(std.out)
 	verdict, err := demo.Run(ctx, f.options, viewer)
-	done()
-	sig := interrupted()
+	restore()
+	sig := finish()
 	switch {
 	case err != nil && sig != nil:
 		return exit(sig.code(), errors.New("interrupted before there was a verdict"))
@@ -118,8 +118,8 @@ func (f *demoFlags) run(ctx context.Context, std stdio) error {
 	return nil
 }
 
-// viewer picks how the demo is shown; done gives the terminal back, also when the demo failed.
-func (f *demoFlags) viewer(out io.Writer) (v demo.Viewer, done func()) {
+// viewer picks how the demo is shown; restore gives the terminal back, also when the demo failed.
+func (f *demoFlags) viewer(out io.Writer) (v demo.Viewer, restore func()) {
 	file, interactive := terminal(out)
 	switch {
 	case f.asJSON:

@@ -19,15 +19,17 @@ const (
 )
 
 const exitCodesHelp = `Exit codes:
-  0        all is well; for "run": the command's own exit code 0
-  1        demo: the lock failed, or nothing could be shown
-  64       wrong arguments
-  69       the server (for demo --java: the JVM) can't be reached or refuses, or another error
-  75       run: the lock was not acquired
-  76       run: the lock was lost or about to end, so that the command was stopped or not protected to its end
-  126      run: the command can't be executed
-  127      run: the command was not found
-  128+n    run: the command was ended by signal n; or signal n ended the wait for the lock, or the demo
+  0      all is well; for "run": the command's own exit code 0
+  1      demo: the lock failed, or nothing could be shown
+  64     wrong arguments
+  69     the server (for demo --java: the JVM) can't be reached or refuses
+  75     run: the lock was not acquired
+  76     run: the lock was lost or about to end; the command was stopped, or not
+         protected to its end
+  126    run: the command can't be executed
+  127    run: the command was not found
+  128+n  run: signal n ended the command, or the wait for the lock; demo: signal n
+         ended it early
 Everything else is the exit code of the command under "run".`
 
 // exitError ends the program with a code, and with one line on stderr unless err is nil.

@@ -39,8 +39,8 @@ func newRoot(std stdio) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "redlatch",
 		Short: "Distributed locks on Redis, shared with Redisson",
-		Long: "redlatch shows a lock pass between processes, runs commands under a lock that Java services with Redisson respect,\n" +
-			"and lists the scripts that Redlatch runs on the server.\n\n" + exitCodesHelp,
+		Long: "redlatch shows a lock pass between processes, runs commands under a lock that\n" +
+			"Java services with Redisson respect, and lists the scripts that Redlatch runs\non the server.\n\n" + exitCodesHelp,
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		Args:          cobra.NoArgs,

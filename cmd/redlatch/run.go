@@ -44,17 +44,23 @@ func newRun(std stdio) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "run NAME [flags] -- CMD [ARG...]",
 		Short: "Run a command under a lock",
-		Long: `run takes the lock NAME, runs the command with its own input, output and environment plus ` + envLock + `=NAME, releases the lock
-when the command has ended, and exits with the command's exit code. The lock is the one of Redisson's getLock(NAME).
+		Long: `run takes the lock NAME, runs the command with its own input, output and
+environment plus ` + envLock + `=NAME, releases the lock when the command has
+ended, and exits with the command's exit code. The lock is the one that
+Redisson's getLock(NAME) gives.
 
-While the command runs the lock is renewed, unless --lease fixes its end. When it can't be renewed the command gets SIGTERM, --grace
-before the lock could expire, and SIGKILL right before it does. When the lock was released by force or deleted, which the next
-renewal finds out (at a third of --watchdog-timeout), it gets SIGTERM at once and SIGKILL after --grace.
+While the command runs the lock is renewed, unless --lease fixes its end. When
+it can't be renewed, the command gets SIGTERM --grace before the lock could
+expire, and SIGKILL right before it does. When the lock was released by force
+or deleted, which the next renewal finds out (at a third of
+--watchdog-timeout), it gets SIGTERM at once and SIGKILL after --grace.
 
-SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1 and SIGUSR2 are forwarded to the command. Without a terminal the command runs in a process group
-of its own, and all signals go to that whole group. In the foreground of a terminal it stays in this program's
-group, gets Ctrl-C from the terminal, and signals go to the command alone, not to what it has started. On Linux the
-command is killed when this program is. Processes that the command leaves in the background are not waited for.
+SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1 and SIGUSR2 are forwarded to the
+command. Without a terminal the command runs in a process group of its own, and
+all signals go to that whole group. In the foreground of a terminal it stays in
+this program's group and gets Ctrl-C from the terminal; other signals go to the
+command alone, not to what it has started. On Linux the command is killed when
+this program is. What the command leaves in the background is not waited for.
 
 ` + exitCodesHelp,
 		Example: "  redlatch run nightly-report -- ./report.sh\n" +
@@ -79,7 +85,7 @@ func (f *runFlags) register(flags *pflag.FlagSet) {
 	flags.DurationVar(&f.watchdog, "watchdog-timeout", config.DefaultLockWatchdogTimeout,
 		"how long the lock stays when this program dies; it is renewed at a third of it")
 	flags.BoolVarP(&f.verbose, "verbose", "v", false, "say on stderr when the lock is waited for, taken and released")
-	flags.Lookup("wait").DefValue = ""
+	flags.Lookup("wait").DefValue = "0s" // a default of zero is not shown
 	flags.Lookup("watchdog-timeout").DefValue = "30s"
 }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -20,7 +21,7 @@ import (
 )
 
 // with builds a command line of run: flags, name, and the command after them.
-func with(server *redistest.Server, flags []string, command []string) []string {
+func with(server *redistest.Server, flags, command []string) []string {
 	args := append([]string{"run", "--redis", server.URL()}, flags...)
 	return append(append(args, "job"), command...)
 }
@@ -57,7 +58,7 @@ func TestCommandRunsUnderTheLockWithItsOwnInputAndOutput(t *testing.T) {
 func TestExitCodeIsTheCommandsAndTheLockIsFreeAfterwards(t *testing.T) {
 	server := redistest.Start(t)
 	for _, want := range []int{0, 3, 75, 255} {
-		code, _, stderr := here(t, with(server, nil, child("exit", fmt.Sprint(want)))...)
+		code, _, stderr := here(t, with(server, nil, child("exit", strconv.Itoa(want)))...)
 		require.Equal(t, want, code)
 		require.Empty(t, stderr)
 		require.False(t, locked(t, server))
@@ -226,7 +227,7 @@ func TestCommandThatCannotRunHasTheShellsCodesAndTakesNoLock(t *testing.T) {
 func TestCommandThatFailsToStartFreesTheLock(t *testing.T) {
 	server := redistest.Start(t)
 	garbage := filepath.Join(t.TempDir(), "garbage")
-	require.NoError(t, os.WriteFile(garbage, []byte("\x7fELF garbage"), 0o700)) //nolint:gosec // it has to be executable
+	require.NoError(t, os.WriteFile(garbage, []byte("\x7fELF garbage"), 0o700))
 	code, _, stderr := here(t, with(server, nil, []string{"--", garbage})...)
 	require.Equal(t, exitNotRunnable, code)
 	require.Contains(t, stderr, "can't be executed")

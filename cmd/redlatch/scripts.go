@@ -18,8 +18,8 @@ func newScripts(std stdio) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "scripts",
 		Short: "List the Lua scripts that Redlatch runs on the server",
-		Long: "scripts lists every script that Redlatch sends, with the SHA-1 by which EVALSHA names it, for those who review scripts or\n" +
-			"allow them one by one. No other script is ever sent.",
+		Long: "scripts lists every script that Redlatch sends, with the SHA-1 by which EVALSHA\n" +
+			"names it, for those who review scripts or allow them one by one. No other script\nis ever sent.",
 		Example: "  redlatch scripts\n  redlatch scripts --json\n  redlatch scripts --source acquire | sha1sum",
 		Args:    noArgs,
 		RunE: func(*cobra.Command, []string) error {

@@ -89,7 +89,7 @@ func redissonYAML(cfg config.Config, lease time.Duration) (string, error) {
 	}
 	where := cfg.Servers.Addresses()[0]
 	if where.Network != "tcp" {
-		return "", fmt.Errorf("Redisson can't reach %s: use a redis:// or rediss:// address with --java", where)
+		return "", fmt.Errorf("the JVM can't reach %s: use a redis:// or rediss:// address with --java", where)
 	}
 	scheme := "redis://"
 	if cfg.TLS != nil {

@@ -37,11 +37,11 @@ func headline(i Info) string {
 	if i.Java != "" {
 		workers += ", one of them " + i.Java + ","
 	}
-	contend := "contend"
+	contend := "contend for"
 	if len(i.Workers) == 1 {
-		contend = "works"
+		contend = "uses"
 	}
-	return fmt.Sprintf("%s %s for %s lock %q for %v, on %s, lease %v", workers, contend, "the "+i.Kind, i.Lock, i.For, i.Server, i.Lease)
+	return fmt.Sprintf("%s %s the %s lock %q for %v, on %s, lease %v", workers, contend, i.Kind, i.Lock, i.For, i.Server, i.Lease)
 }
 
 // words says what happened.
@@ -54,7 +54,7 @@ func words(e Event) string {
 	case Released:
 		return fmt.Sprintf("releases  section %d, held %s", e.Section, short(e.Took))
 	case Crashed:
-		return fmt.Sprintf("crashes   and holds the lock: nobody unlocks it, its key expires in %s", short(e.Took))
+		return "crashes   and holds the lock: nobody unlocks it, its key expires in " + short(e.Took)
 	case Restarted:
 		return "restarts  as a new client"
 	case Lost:

@@ -38,7 +38,7 @@ func inForeground() bool {
 	if err != nil {
 		return false // no terminal belongs to this process
 	}
-	defer unix.Close(tty) //nolint:errcheck // nothing was written
+	defer unix.Close(tty)
 	group, err := unix.IoctlGetInt(tty, unix.TIOCGPGRP)
 	return err == nil && group == unix.Getpgrp()
 }
