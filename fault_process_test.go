@@ -1,0 +1,5 @@
+package redlatch_test
+
+const childEnv = "REDLATCH_TEST_CHILD"
+
+func runChild(string) int { return 1 }
