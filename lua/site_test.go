@@ -3,6 +3,7 @@ package lua_test
 import (
 	"context"
 	"os"
+	"strings"
 	"testing"
 	"time"
 
@@ -10,8 +11,10 @@ import (
 	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/require"
 
+	"github.com/redlatch/redlatch/config"
 	"github.com/redlatch/redlatch/internal/redistest"
 	"github.com/redlatch/redlatch/internal/redistest/redisproc"
+	"github.com/redlatch/redlatch/lua"
 )
 
 // capability is what a server must be able to do for a test.
@@ -61,7 +64,11 @@ func startRedis(t *testing.T) rueidis.Client { return redistest.Start(t).Client(
 
 func startMini(t *testing.T) rueidis.Client {
 	t.Helper()
-	server := miniredis.RunT(t)
+	return connect(t, miniredis.RunT(t))
+}
+
+func connect(t *testing.T, server *miniredis.Miniredis) rueidis.Client {
+	t.Helper()
 	client, err := rueidis.NewClient(rueidis.ClientOption{
 		InitAddress: []string{server.Addr()}, AlwaysRESP2: true, DisableCache: true, ForceSingleClient: true,
 	})
@@ -77,15 +84,19 @@ func forEachSetting(t *testing.T, test func(*testing.T, rueidis.Client, setting)
 	}
 }
 
-// site is one lock on one server, with what has been heard on its channel.
+// site is one lock on one server, with what has been heard on its channels.
 type site struct {
 	conn    rueidis.Client
 	publish string
 	lock    string
 	latch   string
-	channel string
+	channel string // of the kinds that have one for all waiters; a fair waiter's own one begins so
+	rw      string // channel of a read/write lock
+	fair    lua.FairKeys
+	token   string
 	begun   time.Time // before anything was written: no TTL can have fallen by more than the time since
-	heard   chan string
+	epoch   int64     // the same on the server's clock, in milliseconds since the epoch
+	heard   chan rueidis.PubSubMessage
 }
 
 // lastWords is published by a test to learn that it has heard everything which was published before.
@@ -95,34 +106,64 @@ func newSite(t *testing.T, conn rueidis.Client, publish, lock string) *site {
 	t.Helper()
 	s := &site{
 		conn: conn, publish: publish, lock: lock,
-		latch: "redisson_unlock_latch:{" + lock + "}:1", channel: "redisson_lock__channel:{" + lock + "}",
-		begun: time.Now(), heard: make(chan string, 64),
+		latch:   config.Prefixed(config.UnlockLatchPrefix, lock) + ":1",
+		channel: config.Prefixed(config.ChannelPrefix, lock),
+		rw:      config.Prefixed(config.RWChannelPrefix, lock),
+		token:   config.Prefixed(config.TokenPrefix, lock),
+		begun:   time.Now(), heard: make(chan rueidis.PubSubMessage, 64),
 	}
+	s.fair = lua.FairKeys{
+		Lock: lock, Queue: config.Prefixed(config.QueuePrefix, lock),
+		Timeouts: config.Prefixed(config.TimeoutPrefix, lock), Channel: s.channel,
+	}
+	s.epoch = s.serverTime(t)
 	s.listen(t)
 	return s
 }
 
-// listen returns when the server has confirmed the subscription.
+// marker is what the keys of an owner's read holds begin with.
+func (s *site) marker(owner string) string {
+	return config.Suffixed(s.lock, owner+":"+config.ReadTimeoutSuffix)
+}
+
+// markers is what the keys of all read holds begin with.
+func (s *site) markers() string { return strings.TrimSuffix(config.Suffixed(s.lock, ""), ":") }
+
+func (s *site) serverTime(t *testing.T) int64 {
+	t.Helper()
+	parts, err := s.do(t, "TIME").AsIntSlice()
+	require.NoError(t, err)
+	return parts[0]*1000 + parts[1]/1000
+}
+
+// listen returns when the server has confirmed the subscription. With PUBLISH it hears every channel there is; shard
+// channels have no patterns, so that those of the owners in the tables are named.
 func (s *site) listen(t *testing.T) {
 	t.Helper()
-	subscribe := s.conn.B().Subscribe().Channel(s.channel).Build()
+	subscribe, confirmations := s.conn.B().Psubscribe().Pattern("*").Build(), 1
 	if s.publish == "SPUBLISH" {
-		subscribe = s.conn.B().Ssubscribe().Channel(s.channel).Build()
+		channels := []string{s.channel, s.rw}
+		for _, owner := range []string{own, next, third, foreign} {
+			channels = append(channels, s.channel+":"+owner)
+		}
+		subscribe, confirmations = s.conn.B().Ssubscribe().Channel(channels...).Build(), len(channels)
 	}
-	confirmed := make(chan struct{}, 8)
+	confirmed := make(chan struct{}, 16)
 	ctx, cancel := context.WithCancel(rueidis.WithOnSubscriptionHook(t.Context(), func(rueidis.PubSubSubscription) {
 		confirmed <- struct{}{}
 	}))
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		_ = s.conn.Receive(ctx, subscribe, func(m rueidis.PubSubMessage) { s.heard <- m.Message })
+		_ = s.conn.Receive(ctx, subscribe, func(m rueidis.PubSubMessage) { s.heard <- m })
 	}()
 	t.Cleanup(func() { cancel(); <-done })
-	select {
-	case <-confirmed:
-	case <-done:
-		t.Fatal("the subscription ended before it was confirmed")
+	for range confirmations {
+		select {
+		case <-confirmed:
+		case <-done:
+			t.Fatal("the subscription ended before it was confirmed")
+		}
 	}
 }
 
@@ -136,7 +177,7 @@ func (s *site) do(t *testing.T, args ...string) rueidis.RedisResult {
 	return result
 }
 
-// messages are those that the calls have published so far.
+// messages are those that the calls have published so far, each as said writes it.
 func (s *site) messages(t *testing.T) []string {
 	t.Helper()
 	s.do(t, s.publish, s.channel, lastWords)
@@ -144,124 +185,33 @@ func (s *site) messages(t *testing.T) []string {
 	for {
 		select {
 		case m := <-s.heard:
-			if m == lastWords {
+			if m.Channel == s.channel && m.Message == lastWords {
 				return all
 			}
-			all = append(all, m)
+			if strings.Contains(m.Channel, s.lock) {
+				all = append(all, s.said(m))
+			}
 		case <-t.Context().Done():
 			t.Fatal("the test ended before its last message arrived")
 		}
 	}
 }
 
-// forever is the TTL of a key that has none.
-const forever = -time.Millisecond
-
-// state is what Redis holds of a lock. The zero state is no key at all.
-type state struct {
-	fields map[string]string // of the hash
-	text   string            // when the lock's key is a string instead
-	list   []string          // when it is a list
-	ttl    time.Duration     // as it was last set; forever for none
-	latch  time.Duration     // the latch's TTL as it was last set; 0 when there must be no latch
+// said is the message alone on the lock's channel; else what tells the channel stands before it, see toWaiter and onRW.
+func (s *site) said(m rueidis.PubSubMessage) string {
+	if m.Channel == s.rw {
+		return onRW(m.Message)
+	}
+	if rest, ok := strings.CutPrefix(m.Channel, s.channel); ok {
+		return strings.TrimPrefix(rest+" "+m.Message, " ")
+	}
+	return m.Channel + " " + m.Message
 }
 
-// set brings the state about.
-func (s *site) set(t *testing.T, given state) {
-	t.Helper()
-	for field, value := range given.fields {
-		s.do(t, "HSET", s.lock, field, value)
-	}
-	if given.text != "" {
-		s.do(t, "SET", s.lock, given.text)
-	}
-	for _, element := range given.list {
-		s.do(t, "RPUSH", s.lock, element)
-	}
-	if given.ttl > 0 {
-		s.do(t, "PEXPIRE", s.lock, millis(given.ttl))
-	}
-}
+// toWaiter is the message 0 on the channel of a fair lock's waiter, onRW a message on the channel of a read/write lock.
+func toWaiter(owner string) string { return ":" + owner + " 0" }
 
-// requireState compares everything that Redis holds of the lock, further keys included.
-func (s *site) requireState(t *testing.T, want state) {
-	t.Helper()
-	keys := map[string]string{}
-	if kind := want.kind(); kind != "none" {
-		keys[s.lock] = kind
-	}
-	if want.latch != 0 {
-		keys[s.latch] = "string"
-	}
-	require.Equal(t, keys, s.keys(t), "keys and their types")
-
-	switch want.kind() {
-	case "hash":
-		fields, err := s.do(t, "HGETALL", s.lock).AsStrMap()
-		require.NoError(t, err)
-		require.Equal(t, want.fields, fields)
-	case "string":
-		text, err := s.do(t, "GET", s.lock).ToString()
-		require.NoError(t, err)
-		require.Equal(t, want.text, text)
-	case "list":
-		list, err := s.do(t, "LRANGE", s.lock, "0", "-1").AsStrSlice()
-		require.NoError(t, err)
-		require.Equal(t, want.list, list)
-	default:
-		require.Zero(t, want.ttl, "a key that is absent has no TTL: mistake of the table")
-	}
-	if want.kind() != "none" {
-		s.requireTTL(t, want.ttl, s.pttl(t, s.lock))
-	}
-	if want.latch != 0 {
-		s.requireTTL(t, want.latch, s.pttl(t, s.latch))
-	}
-}
-
-func (w state) kind() string {
-	switch {
-	case w.fields != nil:
-		return "hash"
-	case w.text != "":
-		return "string"
-	case w.list != nil:
-		return "list"
-	}
-	return "none"
-}
-
-// keys are those that bear the lock's name.
-func (s *site) keys(t *testing.T) map[string]string {
-	t.Helper()
-	names, err := s.do(t, "KEYS", "*"+s.lock+"*").AsStrSlice()
-	require.NoError(t, err)
-	found := map[string]string{}
-	for _, name := range names {
-		if found[name], err = s.do(t, "TYPE", name).ToString(); err != nil {
-			t.Fatal(err)
-		}
-	}
-	return found
-}
-
-func (s *site) pttl(t *testing.T, key string) time.Duration {
-	t.Helper()
-	ms, err := s.do(t, "PTTL", key).AsInt64()
-	require.NoError(t, err)
-	return time.Duration(ms) * time.Millisecond
-}
-
-// requireTTL allows for the time that has passed since the site was set up, and for rounding.
-func (s *site) requireTTL(t *testing.T, want, got time.Duration) {
-	t.Helper()
-	if want == forever {
-		require.Equal(t, forever, got, "TTL")
-		return
-	}
-	require.LessOrEqual(t, got, want, "TTL")
-	require.GreaterOrEqual(t, got, want-time.Since(s.begun)-2*time.Millisecond, "TTL")
-}
+func onRW(message string) string { return "rw " + message }
 
 // What miniredis learns to do one day must not stay untested.
 func TestMiniredisCannot(t *testing.T) {

@@ -1,8 +1,8 @@
 package lua_test
 
 import (
+	"slices"
 	"strconv"
-	"strings"
 	"testing"
 	"time"
 
@@ -17,6 +17,7 @@ import (
 const (
 	own     = "8743c9c0-0795-4907-87fd-6c719a6b4586:47"
 	next    = "8743c9c0-0795-4907-87fd-6c719a6b4586:48"
+	third   = "8743c9c0-0795-4907-87fd-6c719a6b4586:49"
 	foreign = "0b1ba43a-6a5f-4c51-9f7a-0d7d1f4a8e11:47"
 
 	lease = 30 * time.Second
@@ -30,7 +31,8 @@ type row struct {
 	given    state
 	steps    []step
 	after    state
-	messages int // how many times 0 is published
+	messages int      // how many times 0 is published on the channel for all waiters
+	said     []string // further messages: toWaiter and onRW
 }
 
 // step is one request and its reply: a value of the call's own type, heldFor or refused.
@@ -66,7 +68,8 @@ func (r row) run(t *testing.T, s *site) {
 		s.requireReply(t, i+1, step.reply, value, err)
 	}
 	s.requireState(t, r.after)
-	require.Equal(t, strings.Repeat("0", r.messages), strings.Join(s.messages(t), ""), "messages")
+	messages := slices.Concat(slices.Repeat([]string{"0"}, r.messages), r.said)
+	require.Equal(t, messages, slices.Concat(s.messages(t)), "messages")
 }
 
 func (s *site) requireReply(t *testing.T, number int, want, value any, err error) {
@@ -100,17 +103,6 @@ var (
 	hadTwice = state{fields: map[string]string{own: "2"}, ttl: old}
 	others   = state{fields: map[string]string{foreign: "1"}, ttl: old}
 )
-
-// holds is a lock with a fresh lease.
-func holds(owner string, count int) state {
-	return state{fields: map[string]string{owner: strconv.Itoa(count)}, ttl: lease}
-}
-
-// latched is the state with the latch of a request that was settled.
-func (w state) latched() state {
-	w.latch = bar
-	return w
-}
 
 func acquire(owner string) func(*site) request {
 	return func(s *site) request { return untyped(lua.Acquire(s.lock, s.latch, owner, lease)) }
