@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"runtime"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -298,13 +299,7 @@ func eachOf(
 			t.Parallel()
 			r := newRig(t, changes...)
 			late := make(chan struct{})
-			var once bool
-			release := func() {
-				if !once {
-					once = true
-					close(late)
-				}
-			}
+			release := sync.OnceFunc(func() { close(late) })
 			t.Cleanup(release)
 			r.relay.OnRequest(func(cmd []string) redistest.Action {
 				if r.wasHit() || !fits(cmd) {
