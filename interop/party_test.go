@@ -31,8 +31,11 @@ type party interface {
 	field() string                                           // its owner field in Redis
 }
 
-// errNotHeld is how both languages say that a release found no hold.
-var errNotHeld = errors.New("not held by this owner")
+// How both languages say that a release found no hold, and that an owner can't enter what it holds.
+var (
+	errNotHeld = errors.New("not held by this owner")
+	errRefused = errors.New("entry refused")
+)
 
 // handle is what the lock types of all kinds have.
 type handle interface {
@@ -47,6 +50,7 @@ type handle interface {
 type goParty struct {
 	lockOf handle
 	owner  redlatch.Owner
+	suffix string
 	holds  []*redlatch.Hold
 }
 
@@ -59,6 +63,9 @@ func (p *goParty) options(lease time.Duration) []redlatch.AcquireOption {
 
 func (p *goParty) lock(ctx context.Context, lease time.Duration) error {
 	hold, err := p.lockOf.Lock(redlatch.WithOwner(ctx, p.owner), p.options(lease)...)
+	if errors.Is(err, redlatch.ErrReentry) {
+		return fmt.Errorf("%w: %w", errRefused, err)
+	}
 	if err != nil {
 		return err
 	}
@@ -69,10 +76,12 @@ func (p *goParty) lock(ctx context.Context, lease time.Duration) error {
 func (p *goParty) tryLock(ctx context.Context, wait, lease time.Duration) (bool, error) {
 	opts := append(p.options(lease), redlatch.WithWait(wait))
 	hold, err := p.lockOf.TryLock(redlatch.WithOwner(ctx, p.owner), opts...)
-	if errors.Is(err, redlatch.ErrNotAcquired) {
+	switch {
+	case errors.Is(err, redlatch.ErrNotAcquired):
 		return false, nil
-	}
-	if err != nil {
+	case errors.Is(err, redlatch.ErrReentry):
+		return false, fmt.Errorf("%w: %w", errRefused, err)
+	case err != nil:
 		return false, err
 	}
 	p.holds = append(p.holds, hold)
@@ -94,7 +103,7 @@ func (p *goParty) unlock(ctx context.Context) error {
 
 func (p *goParty) forceUnlock(ctx context.Context) (bool, error) { return p.lockOf.ForceUnlock(ctx) }
 func (p *goParty) isLocked(ctx context.Context) (bool, error)    { return p.lockOf.IsLocked(ctx) }
-func (p *goParty) field() string                                 { return p.owner.String() }
+func (p *goParty) field() string                                 { return p.owner.String() + p.suffix }
 
 func (p *goParty) holdCount(ctx context.Context) (int, error) {
 	return p.lockOf.HoldCount(ctx, p.owner)
@@ -120,6 +129,7 @@ type javaParty struct {
 	thread *javaagent.Thread
 	lockOf javaagent.Lock
 	owner  string
+	suffix string
 }
 
 func args(wait, lease time.Duration) (list []javaagent.Arg) {
@@ -133,11 +143,20 @@ func args(wait, lease time.Duration) (list []javaagent.Arg) {
 }
 
 func (p *javaParty) lock(ctx context.Context, lease time.Duration) error {
-	return p.thread.Lock(ctx, p.lockOf, args(0, lease)...)
+	return refused(p.thread.Lock(ctx, p.lockOf, args(0, lease)...))
 }
 
 func (p *javaParty) tryLock(ctx context.Context, wait, lease time.Duration) (bool, error) {
-	return p.thread.TryLock(ctx, p.lockOf, args(wait, lease)...)
+	got, err := p.thread.TryLock(ctx, p.lockOf, args(wait, lease)...)
+	return got, refused(err)
+}
+
+// refused: only a non-reentrant lock ends an acquisition so.
+func refused(err error) error {
+	if javaagent.CodeOf(err) == javaagent.CodeIllegalMonitorState {
+		return fmt.Errorf("%w: %w", errRefused, err)
+	}
+	return err
 }
 
 func (p *javaParty) unlock(ctx context.Context) error {
@@ -165,13 +184,16 @@ func (p *javaParty) remainingTTL(ctx context.Context) (time.Duration, error) {
 	return time.Duration(max(ms, 0)) * time.Millisecond, err
 }
 
-func (p *javaParty) field() string { return p.owner }
+func (p *javaParty) field() string { return p.owner + p.suffix }
 
-// kind is a kind of lock in both languages.
+// kind is a kind of lock in both languages; they can differ where the kinds work together.
 type kind struct {
 	name string
 	inGo func(c *redlatch.Client, name string) handle
 	java func(name string) javaagent.Lock
+
+	goSuffix, javaSuffix string // of the owner's field
+	told                 string // the message of a release that frees, while nobody waits: channel of the lock's name and payload
 }
 
 // fleet is a Redis with clients of both languages.
@@ -215,7 +237,7 @@ func (f *fleet) javaClient(t *testing.T) *javaagent.Client {
 }
 
 func newGoParty(c *redlatch.Client, k kind, name string) *goParty {
-	return &goParty{lockOf: k.inGo(c, name), owner: c.NewOwner()}
+	return &goParty{lockOf: k.inGo(c, name), owner: c.NewOwner(), suffix: k.goSuffix}
 }
 
 func newJavaParty(t *testing.T, c *javaagent.Client, thread string, k kind, name string) *javaParty {
@@ -223,5 +245,16 @@ func newJavaParty(t *testing.T, c *javaagent.Client, thread string, k kind, name
 	owned := c.Thread(strings.ReplaceAll(t.Name(), "/", "-") + ":" + c.Name() + ":" + thread)
 	owner, err := owned.Owner(t.Context())
 	require.NoError(t, err)
-	return &javaParty{thread: owned, lockOf: k.java(name), owner: owner}
+	return &javaParty{thread: owned, lockOf: k.java(name), owner: owner, suffix: k.javaSuffix}
+}
+
+// leftOvers are the keys in Redis apart from those that are meant to stay: a fenced lock's token, and for a moment Java's latches.
+func leftOvers(t *testing.T, f *fleet) (keys []string) {
+	t.Helper()
+	for _, key := range f.server.Snapshot(t).Keys() {
+		if !strings.HasPrefix(key, "redisson_lock_token:") && !ignoredKey(key) {
+			keys = append(keys, key)
+		}
+	}
+	return keys
 }

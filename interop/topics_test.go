@@ -3,6 +3,7 @@ package interop
 import (
 	"context"
 	"strconv"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -10,20 +11,61 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/fairlock"
+	"github.com/redlatch/redlatch/fencedlock"
+	"github.com/redlatch/redlatch/internal/redistest"
 	"github.com/redlatch/redlatch/interop/javaagent"
 	"github.com/redlatch/redlatch/rlock"
+	"github.com/redlatch/redlatch/rwlock"
 )
 
 var clients atomic.Int64
 
 var (
-	plain = kind{"plain", func(c *redlatch.Client, name string) handle { return rlock.New(c, name) }, javaagent.Plain}
-	spin  = kind{"spin", func(c *redlatch.Client, name string) handle { return rlock.New(c, name, rlock.Spin(nil)) }, javaagent.Spin}
-	once  = kind{
-		"non-reentrant",
-		func(c *redlatch.Client, name string) handle { return rlock.New(c, name, rlock.NonReentrant()) },
-		javaagent.NonReentrant,
+	plain = kind{
+		name: "plain",
+		inGo: func(c *redlatch.Client, name string) handle { return rlock.New(c, name) },
+		java: javaagent.Plain, told: "redisson_lock__channel:{" + name + "} 0",
 	}
+	spin = kind{
+		name: "spin",
+		inGo: func(c *redlatch.Client, name string) handle { return rlock.New(c, name, rlock.Spin(nil)) },
+		java: javaagent.Spin,
+	}
+	once = kind{
+		name: "non-reentrant",
+		inGo: func(c *redlatch.Client, name string) handle { return rlock.New(c, name, rlock.NonReentrant()) },
+		java: javaagent.NonReentrant,
+	}
+	fair = kind{
+		name: "fair",
+		inGo: func(c *redlatch.Client, name string) handle { return fairlock.New(c, name) },
+		java: javaagent.Fair,
+	}
+	fairOnce = kind{
+		name: "non-reentrant fair",
+		inGo: func(c *redlatch.Client, name string) handle {
+			return fairlock.New(c, name, fairlock.NonReentrant())
+		},
+		java: javaagent.NonReentrantFair,
+	}
+	fenced = kind{
+		name: "fenced",
+		inGo: func(c *redlatch.Client, name string) handle { return fencedlock.New(c, name) },
+		java: javaagent.Fenced, told: plain.told,
+	}
+	read = kind{
+		name: "read",
+		inGo: func(c *redlatch.Client, name string) handle { return rwlock.New(c, name).Read() },
+		java: javaagent.Read, told: "redisson_rwlock:{" + name + "} 0",
+	}
+	write = kind{
+		name: "write",
+		inGo: func(c *redlatch.Client, name string) handle { return rwlock.New(c, name).Write() },
+		java: javaagent.Write, goSuffix: ":write", javaSuffix: ":write", told: "redisson_rwlock:{" + name + "} 1",
+	}
+	readersInGo   = mixed(read, write)
+	readersInJava = mixed(write, read)
 )
 
 // pair is two parties of different languages: first acts and second sees it.
@@ -31,9 +73,11 @@ type pair struct {
 	*fleet
 	name          string
 	first, second party
+	kind          kind
 	inGo          *goParty // that of the two which is in Go
 	inJava        *javaParty
 	goClient      *redlatch.Client
+	javaClient    *javaagent.Client
 }
 
 // topic is one promise that each side makes to the other.
@@ -66,8 +110,8 @@ func TestInterop(t *testing.T) {
 		{"non-reentrant: exclusion", once, 0, excludes},
 		{"non-reentrant: a second entry is refused", once, 0, refusesEntry},
 		{"non-reentrant: a waiter is woken by the message", once, 0, wakes},
-		{"plain and spin on one name", mixed(plain, spin), 0, excludes},
-		{"plain and non-reentrant on one name", mixed(once, plain), 0, wakes},
+		{mixed(plain, spin).name, mixed(plain, spin), 0, excludes},
+		{mixed(once, plain).name, mixed(once, plain), 0, wakes},
 	}
 	directions := []struct {
 		name string
@@ -84,6 +128,42 @@ func TestInterop(t *testing.T) {
 			return p
 		}},
 	}
+	for _, k := range []kind{fair, write, fenced} {
+		topics = append(topics,
+			topic{k.name + ": exclusion", k, 0, excludes},
+			topic{k.name + ": hold counts", k, 0, counts},
+			topic{k.name + ": a waiter is woken by the message", k, 0, wakes},
+			topic{k.name + ": a waiter is woken each time", k, 0, wakesAgain},
+			topic{k.name + ": the wait limit ends a wait", k, 0, limits},
+			topic{k.name + ": a lease ends and lets the waiter in", k, 0, expires},
+			topic{k.name + ": the watchdog keeps the other out", k, 1500 * time.Millisecond, renews},
+			topic{k.name + ": force-unlock frees and is noticed", k, 1500 * time.Millisecond, forces},
+			topic{k.name + ": force-unlock wakes the waiter", k, 0, forceWakes},
+			topic{k.name + ": a late release leaves the next owner alone", k, 0, releasesLate},
+		)
+	}
+	for _, k := range []kind{readersInGo, readersInJava} {
+		topics = append(topics,
+			topic{k.name + ": exclusion", k, 0, excludes},
+			topic{k.name + ": a waiter is woken by the message", k, 0, wakes},
+			topic{k.name + ": a waiter is woken each time", k, 0, wakesAgain},
+			topic{k.name + ": the watchdog keeps the other out", k, 1500 * time.Millisecond, renews},
+			topic{k.name + ": a lease ends and lets the waiter in", k, 0, expires},
+		)
+	}
+	topics = append(topics,
+		topic{"fair: names with braces, colons and other bytes", fair, 0, strangeNames},
+		topic{"write: names with braces, colons and other bytes", write, 0, strangeNames},
+		topic{"read: names with braces, colons and other bytes", readersInGo, 0, strangeNames},
+		topic{"fenced: names with braces, colons and other bytes", fenced, 0, strangeNames},
+		topic{"read: readers of both languages enter together", read, 0, shares},
+		topic{"non-reentrant fair: exclusion", fairOnce, 0, excludes},
+		topic{"non-reentrant fair: a second entry is refused", fairOnce, 0, refusesEntry},
+		topic{"fenced: tokens grow over both languages", fenced, 0, tokensGrow},
+		topic{"fair: waiters of both languages enter in the order of arrival", fair, 0, inOrder},
+		topic{"fair: a waiter that gives up leaves the queue", fair, 0, leavesQueue},
+		topic{"read/write: a downgrade lets readers in", write, 0, downgrades},
+	)
 	for _, d := range directions {
 		t.Run(d.name, func(t *testing.T) {
 			for _, topic := range topics {
@@ -103,18 +183,23 @@ func TestInterop(t *testing.T) {
 		t.Run("spin: threads of both languages never overlap", func(t *testing.T) { hammer(t, spin) })
 		t.Run("plain: a listening waiter finds the silent release of a spin lock by its poll", findsBySelf)
 		t.Run("plain: one thread id in two clients is two owners", threadIDs)
-		t.Run("plain: random step scripts leave the same state", randomScripts)
+		t.Run("all kinds: random programs leave the same state", randomPrograms)
 	})
 }
 
 // mixed is one kind in Go and another one in Java, which share their layout.
-func mixed(inGo, java kind) kind { return kind{inGo.name + "/" + java.name, inGo.inGo, java.java} }
+func mixed(inGo, java kind) kind {
+	return kind{
+		name: inGo.name + " in Go, " + java.name + " in Java",
+		inGo: inGo.inGo, java: java.java, goSuffix: inGo.goSuffix, javaSuffix: java.javaSuffix,
+	}
+}
 
 func newPair(t *testing.T, f *fleet, k kind) pair {
 	t.Helper()
-	p := pair{fleet: f, name: name, goClient: f.goClient(t)}
+	p := pair{fleet: f, name: name, kind: k, goClient: f.goClient(t), javaClient: f.javaClient(t)}
 	p.inGo = newGoParty(p.goClient, k, name)
-	p.inJava = newJavaParty(t, f.javaClient(t), "t1", k, name)
+	p.inJava = newJavaParty(t, p.javaClient, "t1", k, name)
 	return p
 }
 
@@ -149,7 +234,7 @@ func excludes(t *testing.T, p pair) {
 	require.NoError(t, p.first.lock(bounded(t), 0))
 	require.False(t, try(t, p.second, 0, 0), "two holders")
 	require.False(t, try(t, p.second, 0, time.Minute), "two holders")
-	locked, err := p.second.isLocked(bounded(t))
+	locked, err := p.first.isLocked(bounded(t))
 	require.NoError(t, err)
 	require.True(t, locked)
 
@@ -157,7 +242,7 @@ func excludes(t *testing.T, p pair) {
 	require.True(t, try(t, p.second, 0, 0))
 	require.False(t, try(t, p.first, 0, 0), "two holders")
 	require.NoError(t, p.second.unlock(bounded(t)))
-	require.Empty(t, p.server.Snapshot(t).Keys(), "nothing may be left behind") // RL-10
+	require.Empty(t, leftOvers(t, p.fleet), "nothing may be left behind") // RL-10
 }
 
 func counts(t *testing.T, p pair) { // RL-01
@@ -178,12 +263,19 @@ func counts(t *testing.T, p pair) { // RL-01
 	}
 	require.Empty(t, heard.Messages(t), "a lock that stays held was announced as free")
 	require.NoError(t, p.first.unlock(bounded(t)))
-	require.Len(t, heard.Messages(t), 1)
-	require.Equal(t, "redisson_lock__channel:{"+p.name+"}", heard.Messages(t)[0].Channel)
-	require.Equal(t, "0", heard.Messages(t)[0].Payload)
+	require.Equal(t, p.kind.told, words(heard.Messages(t)))
 	require.ErrorIs(t, p.first.unlock(bounded(t)), errNotHeld)
 	require.True(t, try(t, p.second, 0, 0))
 	require.NoError(t, p.second.unlock(bounded(t)))
+}
+
+// words are the channel and payload of each message.
+func words(messages []redistest.Message) string {
+	var list []string
+	for _, m := range messages {
+		list = append(list, m.Channel+" "+m.Payload)
+	}
+	return strings.Join(list, ", ")
 }
 
 func wakes(t *testing.T, p pair) { // WK-01, WK-02
@@ -291,8 +383,8 @@ func releasesLate(t *testing.T, p pair) { // RL-07
 
 func strangeNames(t *testing.T, p pair) { // NM-01, NM-02 (single server), NM-07
 	for _, name := range []string{"{t}:x", "a}b{c}d", "a{b", "{}x", "a}b", "späti:ключ:鍵", "with space\tand \"quotes\""} {
-		inGo := newGoParty(p.goClient, plain, name)
-		inJava := &javaParty{p.inJava.thread, javaagent.Plain(name), p.inJava.owner}
+		inGo := newGoParty(p.goClient, p.kind, name)
+		inJava := newJavaParty(t, p.javaClient, "t1", p.kind, name)
 		first, second := party(inGo), party(inJava)
 		if p.first == party(p.inJava) {
 			first, second = second, first
@@ -304,7 +396,7 @@ func strangeNames(t *testing.T, p pair) { // NM-01, NM-02 (single server), NM-07
 		require.NoError(t, first.unlock(bounded(t)), name)
 		require.NoError(t, <-acquired, name)
 		require.NoError(t, second.unlock(bounded(t)), name)
-		require.Empty(t, p.server.Snapshot(t).Keys(), name)
+		require.Empty(t, leftOvers(t, p.fleet), name)
 	}
 }
 

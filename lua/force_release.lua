@@ -2,7 +2,7 @@
 --
 -- KEYS[1]  lock     hash of the lock
 -- KEYS[2]  channel  where waiters listen
--- ARGV[1]  publish  PUBLISH or SPUBLISH
+-- ARGV[1]  publish  PUBLISH or SPUBLISH; empty to tell nobody
 -- reply    0        nobody held it
 -- reply    1        freed
 -- reply    string   freed, but the server refused the message: its words
@@ -15,8 +15,10 @@ if redis.call('hlen', lock) == 0 then
     return 0
 end
 redis.call('del', lock)
-local told = redis.pcall(publish, channel, '0')
-if type(told) == 'table' and told.err then
-    return told.err
+if publish ~= '' then
+    local told = redis.pcall(publish, channel, '0')
+    if type(told) == 'table' and told.err then
+        return told.err
+    end
 end
 return 1

@@ -39,6 +39,39 @@ func TestInspectReadsAndTouchesNothing(t *testing.T) {
 	})
 }
 
+// What a key holds tells what it is to the lock, so that one script reads the locks of every kind.
+func TestInspectReadsQueueAndTokenByTheirTypes(t *testing.T) {
+	forEachSetting(t, func(t *testing.T, conn rueidis.Client, in setting) {
+		s := newSite(t, conn, in.publish, "lock")
+		look := func() lua.State {
+			got, err := lua.Run(t.Context(), conn, lua.Inspect(s.lock, s.fair.Queue, s.token))
+			require.NoError(t, err)
+			return got
+		}
+		require.Equal(t, lua.State{Type: "none", TTL: -2 * time.Millisecond, Fields: map[string]string{}, Queue: []string{}}, look())
+
+		given := hadTwice.lasting(forever).waiting(waiter{next, time.Minute}, waiter{third, never}, waiter{foreign, -time.Minute}).fencedBy("41")
+		s.set(t, given)
+		want := lua.State{Type: "hash", TTL: forever, Fields: given.fields, Queue: given.queue, Token: 41}
+		require.Equal(t, want, look())
+		s.requireState(t, given)
+
+		s.do(t, "DEL", s.fair.Queue)
+		s.do(t, "HSET", s.fair.Queue, "neither", "of them")
+		s.do(t, "SET", s.token, "9223372036854775807")
+		want.Queue, want.Token = []string{}, 9223372036854775807
+		require.Equal(t, want, look(), "the last token that there can be")
+	})
+}
+
+func TestInspectTellsWhenTheTokenIsNoNumber(t *testing.T) {
+	conn := startRedis(t)
+	s := newSite(t, conn, "PUBLISH", "lock")
+	s.set(t, hadOnce.fencedBy("a word"))
+	_, err := lua.Run(t.Context(), conn, lua.Inspect(s.lock, s.token))
+	require.ErrorContains(t, err, "a word")
+}
+
 func TestProbeTellsTheServersTime(t *testing.T) {
 	forEachSetting(t, func(t *testing.T, conn rueidis.Client, _ setting) {
 		before := time.Now().Truncate(time.Millisecond)

@@ -6,7 +6,7 @@
 -- ARGV[1]  owner    field of the owner
 -- ARGV[2]  count    hold count that is left after this release
 -- ARGV[3]  lease    milliseconds that a lock which stays held gets as its TTL
--- ARGV[4]  publish  PUBLISH or SPUBLISH
+-- ARGV[4]  publish  PUBLISH or SPUBLISH; empty to tell nobody
 -- reply    nil      the owner does not hold the lock
 -- reply    0        still held, count times
 -- reply    1        freed
@@ -27,8 +27,10 @@ if count > 0 then
     return 0
 end
 redis.call('del', lock)
-local told = redis.pcall(publish, channel, '0')
-if type(told) == 'table' and told.err then
-    return told.err
+if publish ~= '' then
+    local told = redis.pcall(publish, channel, '0')
+    if type(told) == 'table' and told.err then
+        return told.err
+    end
 end
 return 1

@@ -44,6 +44,105 @@ func TestRenew(t *testing.T) {
 	})
 }
 
+func readRenew(owner string) func(*site) request {
+	return func(s *site) request {
+		return untyped(lua.ReadRenew([]string{s.lock}, []string{owner}, []string{s.marker(owner)}, lease))
+	}
+}
+
+// RW-10, WD-16, WD-17; wire-protocol.md §4, the read holds.
+func TestReadRenew(t *testing.T) {
+	due := func(owner string, i int) hold { return readHold(owner, i, short) }
+	renewed := func(owner string, i int) hold { return readHold(owner, i, lease) }
+	runRows(t, []row{
+		{
+			promise: "gives the lock and the hold their lease", given: reads(own, 1).lasting(short).marked(due(own, 1)),
+			steps: []step{{readRenew(own), []bool{true}}}, after: reads(own, 1).atLease().marked(renewed(own, 1)),
+		},
+		{
+			promise: "gives each of several holds its lease",
+			given:   reads(own, 3).lasting(short).marked(due(own, 1), due(own, 2), due(own, 3)),
+			steps:   []step{{readRenew(own), []bool{true}}},
+			after:   reads(own, 3).atLease().marked(renewed(own, 1), renewed(own, 2), renewed(own, 3)),
+		},
+		{
+			promise: "leaves the holds of other readers to end (RW-10)",
+			given:   reads(own, 1, foreign, 2).lasting(short).marked(due(own, 1), due(foreign, 1), due(foreign, 2)),
+			steps:   []step{{readRenew(own), []bool{true}}},
+			after:   reads(own, 1, foreign, 2).atLease().marked(renewed(own, 1), due(foreign, 1), due(foreign, 2)),
+		},
+		{
+			promise: "does not shorten what lasts longer",
+			given:   reads(own, 2).marked(readHold(own, 1, old), due(own, 2)),
+			steps:   []step{{readRenew(own), []bool{true}}}, after: reads(own, 2).marked(readHold(own, 1, old), renewed(own, 2)),
+		},
+		{
+			promise: "renews inside the owner's own write hold", given: writes(writer(own), 1, own, 1).lasting(short).marked(due(own, 1)),
+			steps: []step{{readRenew(own), []bool{true}}}, after: writes(writer(own), 1, own, 1).atLease().marked(renewed(own, 1)),
+		},
+		{
+			promise: "gives a TTL to a lock that lost it", given: reads(own, 1).lasting(forever).marked(due(own, 1)),
+			steps: []step{{readRenew(own), []bool{true}}}, after: reads(own, 1).atLease().marked(renewed(own, 1)),
+		},
+		{
+			promise: "does not bring back a hold that has ended", given: reads(own, 2).lasting(short).marked(due(own, 2)),
+			steps: []step{{readRenew(own), []bool{true}}}, after: reads(own, 2).atLease().marked(renewed(own, 2)),
+		},
+		{
+			promise: "does not create a lock that is gone", steps: []step{{readRenew(own), []bool{false}}},
+		},
+		{
+			promise: "does not move the TTL of foreign readers", given: reads(foreign, 1).lasting(short).marked(due(foreign, 1)),
+			steps: []step{{readRenew(own), []bool{false}}}, after: reads(foreign, 1).lasting(short).marked(due(foreign, 1)),
+		},
+		{
+			promise: "sees a write hold of the same owner as another hold", given: writes(writer(own), 1).lasting(short),
+			steps: []step{{readRenew(own), []bool{false}}}, after: writes(writer(own), 1).lasting(short),
+		},
+		{
+			promise: "of the write hold is the plain renewal, and leaves the reads", given: writes(writer(own), 1, own, 1).lasting(short).marked(due(own, 1)),
+			steps: []step{{renew(writer(own)), []bool{true}}}, after: writes(writer(own), 1, own, 1).atLease().marked(due(own, 1)),
+		},
+	})
+}
+
+// WD-11, RW-10: as TestRenewOfManyLosesOnlyTheLost, and each lock with its own owner and holds.
+func TestReadRenewOfManyLosesOnlyTheLost(t *testing.T) {
+	notALock := state{text: "not a lock", ttl: short}
+	batch := []struct {
+		owner   string
+		given   state
+		renewed bool
+		after   state
+	}{
+		{own, reads(own, 1).lasting(short).marked(readHold(own, 1, short)), true, reads(own, 1).atLease().marked(readHold(own, 1, lease))},
+		{next, reads(own, 1).lasting(short).marked(readHold(own, 1, short)), false, reads(own, 1).lasting(short).marked(readHold(own, 1, short))},
+		{own, notALock, false, notALock},
+		{next, reads(next, 1).lasting(short).marked(readHold(next, 1, short)), true, reads(next, 1).atLease().marked(readHold(next, 1, lease))},
+		{own, nobody, false, nobody},
+		{own, reads(own, 1).lasting(short).marked(readHold(own, 1, short)), true, reads(own, 1).atLease().marked(readHold(own, 1, lease))},
+	}
+	forEachSetting(t, func(t *testing.T, conn rueidis.Client, in setting) {
+		var sites []*site
+		var locks, owners, markers []string
+		var want []bool
+		for i, b := range batch {
+			s := newSite(t, conn, in.publish, fmt.Sprintf("lock-%d-", i))
+			s.set(t, b.given)
+			sites, locks = append(sites, s), append(locks, s.lock)
+			owners, markers = append(owners, b.owner), append(markers, s.marker(b.owner))
+			want = append(want, b.renewed)
+		}
+		renewed, err := lua.Run(t.Context(), conn, lua.ReadRenew(locks, owners, markers, lease))
+		require.NoError(t, err)
+		require.Equal(t, want, renewed)
+		for i, s := range sites {
+			s.requireState(t, batch[i].after)
+			require.Empty(t, s.messages(t))
+		}
+	})
+}
+
 // WD-11, WD-17: what is lost in a batch is lost alone, wherever it stands.
 func TestRenewOfManyLosesOnlyTheLost(t *testing.T) {
 	batch := []struct {

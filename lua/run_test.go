@@ -3,6 +3,7 @@ package lua_test
 import (
 	"context"
 	"fmt"
+	"strconv"
 	"testing"
 	"time"
 
@@ -20,17 +21,15 @@ func TestRunOfAKnownScriptIsOneEVALSHA(t *testing.T) {
 	for _, script := range lua.Catalog() {
 		server.Do(t, "SCRIPT", "LOAD", script.Source)
 	}
-	s := newSite(t, conn, "PUBLISH", "lock")
-	s.set(t, hadOnce)
-	for _, ask := range []func(*site) request{
-		inspect, reenter(own, 2), renew(own), handOver(own, next), release(next, 0), acquire(own), forceRelease, settle(own),
-	} {
+	for i, e := range append(everyEffect(), effect{name: "inspect", ask: inspect}) {
+		s := newSite(t, conn, "PUBLISH", "lock-"+strconv.Itoa(i)+"-")
+		s.set(t, e.given)
 		server.ResetStats(t)
-		_, err := ask(s).run(t.Context(), conn)
-		require.NoError(t, err)
+		_, err := e.ask(s).run(t.Context(), conn)
+		require.NoError(t, err, e.name)
 		stats := server.CommandStats(t)
-		require.EqualValues(t, 1, stats["evalsha"])
-		require.Zero(t, stats["eval"])
+		require.EqualValues(t, 1, stats["evalsha"], e.name)
+		require.Zero(t, stats["eval"], e.name)
 	}
 }
 

@@ -35,10 +35,13 @@ func NonReentrant() Option {
 	return Option{func(o *engine.LockOptions) { o.NonReentrant = true }}
 }
 
-// Spin makes waiters ask again after the pauses of a back-off instead of listening for messages: for servers that offer no pub/sub,
-// at the price of a request per pause. newBackOff is called once for each wait; nil means Redisson's default, exponential from 1 ms,
-// doubling with some chance in it, up to 128 ms. A back-off that stops ends the wait with redlatch.ErrNotAcquired. The release
-// still tells waiters that listen, so that both sorts can share a lock (wire-protocol.md §9).
+// Spin makes waiters ask again after the pauses of a back-off instead of listening for messages, and releases tell nobody: for servers
+// that offer no pub/sub, or suffer from it, at the price of a request per pause. newBackOff is called once for each wait; nil means
+// Redisson's default, exponential from 1 ms, doubling with some chance in it, up to 128 ms. A back-off that stops ends the wait with
+// redlatch.ErrNotAcquired.
+//
+// A lock is to be polled by everybody: a waiter that listens for it, in Go or in Java, finds its release out by its poll or the
+// TTL only (wire-protocol.md §9).
 func Spin(newBackOff func() backoff.BackOff) Option {
 	if newBackOff == nil {
 		newBackOff = defaultSpin

@@ -278,22 +278,48 @@ func (a *acquisition) attempt(stand bool) (h *Hold, ttl time.Duration, err error
 	return a.acquire(stand)
 }
 
-// excluded tells when waiting would be for ever: the owner itself keeps the lock from being had in this way.
+// excluded tells when waiting would be for ever: the owner itself keeps the lock from being had in this way. The server is asked, since
+// what the owner is believed to hold may be gone.
 func (a *acquisition) excluded() error {
+	t := a.tenure
+	other, reason := a.obstacle()
+	if other == nil {
+		return nil
+	}
+	state, err := call(a.engine, other.lock.Kind.Inspect(t.place.key))
+	if err != nil {
+		return err
+	}
+	if other.lock.Kind.Count(state, other.place.field) > 0 {
+		return fmt.Errorf("%w: owner %s %s", ErrReentry, t.owner, reason)
+	}
+	a.engine.mu.Lock()
+	lost := a.engine.loseLocked(other, errGone)
+	a.engine.mu.Unlock()
+	a.engine.tell(lost)
+	return nil
+}
+
+// obstacle is what the owner holds and must not: the lock itself, if it is non-reentrant, or the side that excludes this one.
+func (a *acquisition) obstacle() (other *tenure, reason string) {
 	e, t := a.engine, a.tenure
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if a.lock.NonReentrant && len(t.holds) > 0 {
-		return fmt.Errorf("%w: owner %s holds it already and the lock was made NonReentrant", ErrReentry, t.owner)
+	if len(t.holds) > 0 {
+		if a.lock.NonReentrant {
+			return t, "holds it already, and the lock was made NonReentrant"
+		}
+		return nil, ""
 	}
-	other := a.lock.Kind.Excluded()
-	if other == "" || len(t.holds) > 0 {
-		return nil
+	side := a.lock.Kind.Excluded()
+	if side == "" {
+		return nil, ""
 	}
-	if held := e.tenures[place{t.place.key, other, t.owner.String()}]; held != nil && len(held.holds) > 0 {
-		return fmt.Errorf("%w: owner %s holds its %s side, which would have to be released first", ErrReentry, t.owner, other)
+	other = e.tenures[place{t.place.key, side, t.owner.String()}]
+	if other == nil || len(other.holds) == 0 {
+		return nil, ""
 	}
-	return nil
+	return other, "holds its " + side + " side, which would have to be released first"
 }
 
 func (a *acquisition) reenter() (*Hold, error) {

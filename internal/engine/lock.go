@@ -48,6 +48,15 @@ func (l *Lock) latch(id string) string {
 	return config.Prefixed(config.UnlockLatchPrefix, l.Key) + ":" + id
 }
 
+// publish is the command that tells waiters of a release. Who polls tells nobody: waiters of this lock are thought to poll too
+// (wire-protocol.md §9).
+func (l *Lock) publish() string {
+	if l.Spin != nil {
+		return ""
+	}
+	return l.Engine.publish
+}
+
 // Field is an owner's field in the lock's hash; an owner without a client is one of this client.
 func (l *Lock) Field(o Owner) string {
 	if o.Client == "" && l.Engine != nil {

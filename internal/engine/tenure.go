@@ -119,7 +119,7 @@ func (t *tenure) passLocked() {
 func (t *tenure) target(latch string, lease time.Duration) Target {
 	return Target{
 		Key: t.place.key, Latch: t.lock.latch(latch), Field: t.place.field,
-		Lease: lease, Publish: t.engine.publish, Wait: t.wait,
+		Lease: lease, Publish: t.lock.publish(), Wait: t.wait,
 	}
 }
 
