@@ -41,11 +41,10 @@ func TestLatencyDelaysEveryReply(t *testing.T) {
 			require.GreaterOrEqual(t, time.Since(start), d-5*time.Millisecond)
 		}
 	}
+	p.AddLatency(time.Hour)
 	p.AddLatency(0)
-	start := time.Now()
 	w.send("PING")
 	require.Equal(t, "+PONG", w.line())
-	require.Less(t, time.Since(start), 50*time.Millisecond)
 }
 
 func TestSlowLineTakesItsTime(t *testing.T) {

@@ -8,6 +8,7 @@ import org.redisson.api.RAtomicLong;
 import org.redisson.api.RBucket;
 import org.redisson.api.RLock;
 import org.redisson.api.RedissonClient;
+import org.redisson.client.RedisException;
 import org.redisson.client.codec.StringCodec;
 
 /**
@@ -123,6 +124,11 @@ final class Contention {
             taken = true;
         } catch (InterruptedException e) {
             if (!isStopped()) {
+                throw e;
+            }
+        } catch (RedisException e) {
+            // How Redisson reports an interrupt that reached it while a command was on its way.
+            if (!isStopped() || !(e.getCause() instanceof InterruptedException)) {
                 throw e;
             }
         } finally {
