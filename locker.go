@@ -126,22 +126,11 @@ func (h *Handle) TryLock(ctx context.Context, opts ...AcquireOption) (*Hold, err
 }
 
 func (h *Handle) acquire(ctx context.Context, op string, wait time.Duration, opts []AcquireOption) (*Hold, error) {
-	o := acquireOptions{Request: engine.Request{Wait: wait}}
-	for _, opt := range opts {
-		opt(&o)
-	}
-	if o.Lease > 0 && o.MaxHold > 0 {
-		o.refuse(errors.New("WithMaxHold bounds the watchdog and WithLease has none; use one of them"))
-	}
-	owner, err := h.client.ownerOf(ctx)
+	work, request, err := h.client.resolve(ctx, wait, opts)
 	if err != nil {
-		o.refuse(err)
+		return nil, wrap(op, h.Name(), err)
 	}
-	if len(o.errs) > 0 {
-		return nil, wrap(op, h.Name(), errors.Join(o.errs...))
-	}
-	o.Owner = engine.Owner{Client: owner.client, Thread: owner.thread}
-	hold, err := h.lock.Engine.Acquire(ctx, WithOwner(ctx, owner), h.lock, o.Request)
+	hold, err := h.lock.Engine.Acquire(ctx, work, h.lock, request)
 	if err != nil {
 		return nil, wrap(op, h.Name(), err)
 	}
@@ -161,6 +150,16 @@ func (h *Handle) HoldCount(ctx context.Context, o Owner) (int, error) {
 		return 0, wrap("hold count", h.Name(), err)
 	}
 	return h.lock.Kind.Count(s, h.lock.Field(engine.Owner{Client: o.client, Thread: o.thread})), nil
+}
+
+// IsHeldBy tells whether an owner holds the lock. As in WithOwner, an owner of another client stands for the owner of this lock's client
+// with the same number; HoldCount takes it for whom it is.
+func (h *Handle) IsHeldBy(ctx context.Context, o Owner) (bool, error) {
+	s, err := h.lock.Engine.State(ctx, h.lock)
+	if err != nil {
+		return false, wrap("is held by", h.Name(), err)
+	}
+	return h.lock.Kind.Count(s, h.lock.Field(engine.Owner{Thread: o.thread})) > 0, nil
 }
 
 // RemainingTTL is how long the lock lives unless it is renewed: 0 when nobody holds it, negative when it has no TTL, which only
