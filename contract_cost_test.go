@@ -1,0 +1,159 @@
+package redlatch_test
+
+import (
+	"context"
+	"runtime"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/config"
+	"github.com/redlatch/redlatch/internal/redistest"
+	"github.com/redlatch/redlatch/rlock"
+)
+
+// fewGoroutines is by how many the number of goroutines may differ for other reasons than the locks: connections that are
+// made meanwhile, a renewal on its way, timers of the tests' own tools.
+const fewGoroutines = 25
+
+// What scripts call counts beside the EVALSHA itself, so of an uncontended pair these are all.
+func TestUncontendedPairIsTwoScriptsAndNothingElse(t *testing.T) {
+	t.Parallel()
+	r := &rig{T: t, server: redistest.Start(t)}
+	client := openClient(t, r.server.URL())
+	l := rlock.New(client, lockName)
+	r.release(r.take(context.Background(), l)) // the server has the scripts now
+	r.server.ResetStats(t)
+	const pairs = 10
+	for range pairs {
+		hold, err := l.Lock(context.Background())
+		require.NoError(t, err)
+		require.NoError(t, hold.Unlock(context.Background()))
+	}
+	stats := r.server.CommandStats(t)
+	require.EqualValues(t, 2*pairs, stats["evalsha"])
+	for name := range stats {
+		require.Contains(t, []string{"evalsha", "exists", "hexists", "hset", "pexpire", "pttl", "del", "publish", "hget", "hincrby"}, name)
+	}
+	require.EqualValues(t, pairs, stats["publish"])
+	require.Empty(t, r.server.Channels(t))
+	require.Empty(t, r.server.Snapshot(t).Entries)
+}
+
+// A waiter of another process asks when it comes, when it finds the channel subscribed, and when it is woken.
+func TestWaiterOfAHotLockCostsThreeScriptsAndNoSubscription(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	client := openClient(t, r.server.URL(), func(c *config.Config) { c.FallbackPoll = time.Hour })
+	theirs := rlock.New(client, lockName)
+	round := func() {
+		hold := r.take(context.Background(), r.theirs())
+		asked := r.server.CommandStats(t)["evalsha"]
+		waiter := r.starts(context.Background(), theirs)
+		r.until(func() bool { return r.server.CommandStats(t)["evalsha"] > asked }, "the waiter does not ask")
+		r.listening()
+		r.release(hold)
+		r.release(r.gets(waiter))
+	}
+	round()
+	r.server.ResetStats(t)
+	const rounds = 10
+	for range rounds {
+		round()
+	}
+	stats := r.server.CommandStats(t)
+	// The holder's two, the waiter's three, and its release.
+	require.LessOrEqual(t, stats["evalsha"], int64(6*rounds))
+	require.Zero(t, stats["subscribe"])
+	require.Zero(t, stats["unsubscribe"])
+	require.Zero(t, stats["eval"])
+}
+
+// WD-01, and that neither a hold nor its renewal has a goroutine or a timer of its own.
+func TestTenThousandHoldsAreRenewedByOneGoroutine(t *testing.T) {
+	const holds, takers = 10_000, 64
+	timeout := 3 * time.Second
+	r := &rig{T: t, server: redistest.Start(t)}
+	client := openClient(t, r.server.URL(), watchdog(timeout))
+	r.release(r.take(context.Background(), rlock.New(client, "the first one")))
+	before := runtime.NumGoroutine()
+
+	all := make([]*redlatch.Hold, holds)
+	var wg sync.WaitGroup
+	for taker := range takers {
+		wg.Go(func() {
+			for i := taker; i < holds; i += takers {
+				h, err := rlock.New(client, "order:"+strconv.Itoa(i)).Lock(context.Background())
+				if err != nil {
+					t.Errorf("lock %d: %v", i, err)
+					return
+				}
+				all[i] = h
+			}
+		})
+	}
+	wg.Wait()
+	require.False(t, t.Failed())
+	require.Less(t, runtime.NumGoroutine(), before+fewGoroutines)
+
+	<-time.After(3 * timeout)
+	require.Less(t, runtime.NumGoroutine(), before+fewGoroutines)
+	for i, h := range all {
+		require.NoError(t, h.Err(), "hold %d", i)
+	}
+	for i := 0; i < holds; i += holds / 10 {
+		require.Positive(t, r.server.Do(t, "PTTL", "order:"+strconv.Itoa(i)).Int())
+	}
+	for taker := range takers {
+		wg.Go(func() {
+			for i := taker; i < holds; i += takers {
+				if err := all[i].Unlock(context.Background()); err != nil {
+					t.Errorf("unlock %d: %v", i, err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	require.Zero(t, r.server.Do(t, "DBSIZE").Int())
+}
+
+func TestThousandWaitersCostNoGoroutineButTheirOwn(t *testing.T) {
+	const waiters = 1000
+	r := &rig{T: t, server: redistest.Start(t)}
+	client := openClient(t, r.server.URL())
+	hold := r.take(context.Background(), rlock.New(client, lockName))
+	ctx, cancel := context.WithCancelCause(context.Background())
+	defer cancel(nil)
+	first := start(func() (*redlatch.Hold, error) { return rlock.New(client, lockName).Lock(ctx) })
+	r.listening()
+	before := runtime.NumGoroutine()
+
+	var calls []*result
+	for i := range waiters {
+		name := lockName // one queue
+		if i%2 == 0 {
+			name += strconv.Itoa(i / 2 % 10) // and ten others
+		}
+		calls = append(calls, start(func() (*redlatch.Hold, error) { return rlock.New(client, name).Lock(ctx) }))
+	}
+	// Ten of them have their locks; all others wait.
+	r.until(func() bool { return len(r.server.Channels(t)) == 11 }, "not everybody waits")
+	r.until(func() bool { return runtime.NumGoroutine() >= before+waiters-10 }, "not everybody waits")
+	require.Less(t, runtime.NumGoroutine(), before+waiters+fewGoroutines)
+	cancel(errCustomerLeft)
+	require.ErrorIs(t, r.ends(first), errCustomerLeft)
+	for _, c := range calls {
+		if err := r.ends(c); err == nil {
+			r.release(c.hold)
+		} else {
+			require.ErrorIs(t, err, errCustomerLeft)
+		}
+	}
+	require.Less(t, runtime.NumGoroutine(), before+fewGoroutines)
+	r.release(hold)
+	r.nothingLeft()
+}
