@@ -169,13 +169,16 @@ func TestOpenSaysThatTheDatabaseIsNotThere(t *testing.T) {
 func TestOpenSaysThatTLSIsOnAtOneSideOnly(t *testing.T) {
 	t.Parallel()
 	encrypted, plain := redistest.Start(t, redistest.WithTLS()), redistest.Start(t)
-	require.ErrorContains(t, refused(t, impatient("redis://"+encrypted.Addr())), "TLS")
+	with := func(url string) config.Config {
+		return config.Config{Servers: config.Single(url), ConnectTimeout: patience / 2}
+	}
+	require.ErrorContains(t, refused(t, with("redis://"+encrypted.Addr())), "TLS")
 
-	cfg := impatient("rediss://" + plain.Addr())
+	cfg := with("rediss://" + plain.Addr())
 	cfg.TLS = &tls.Config{MinVersion: tls.VersionTLS12}
 	require.Error(t, refused(t, cfg))
 
-	cfg = impatient("rediss://" + encrypted.Addr())
+	cfg = with("rediss://" + encrypted.Addr())
 	require.ErrorContains(t, refused(t, cfg), "certificate", "it is not one that the system trusts")
 	cfg.TLS = encrypted.TLS()
 	c, err := redlatch.Open(context.Background(), cfg)

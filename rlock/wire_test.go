@@ -233,11 +233,17 @@ func TestConstantSpinWaitsForAHolderOfAnySort(t *testing.T) {
 	require.Empty(t, server.Snapshot(t).Entries)
 }
 
-// A plain waiter is woken by the release of a spin lock, whose own waiters need no message.
-func TestSpinLockTellsThoseWhoListen(t *testing.T) {
+// The release of a spin lock, and its force-unlock, tell nobody, as Redisson's do: its waiters poll.
+func TestSpinLockTellsNobody(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
 	heard := server.Record(t, "*")
-	unlock(t, lock(t, context.Background(), rlock.New(open(t, server.URL()), name, rlock.Spin(nil))))
-	require.Equal(t, []redistest.Message{{Channel: channel, Payload: "0"}}, heard.Messages(t))
+	l := rlock.New(open(t, server.URL()), name, rlock.Spin(nil))
+	unlock(t, lock(t, context.Background(), l))
+	lock(t, context.Background(), l)
+	freed, err := l.ForceUnlock(context.Background())
+	require.NoError(t, err)
+	require.True(t, freed)
+	require.Empty(t, heard.Messages(t))
+	require.Empty(t, server.Snapshot(t).Entries)
 }

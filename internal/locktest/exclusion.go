@@ -66,8 +66,11 @@ func (s *stage) separatesNames() {
 
 func (s *stage) counts() {
 	clients, rounds := 16, 100
-	if s.wiring.Topology.Slow {
-		clients, rounds = 4, 25
+	switch {
+	case s.wiring.Topology.Slow:
+		clients, rounds = 4, 20
+	case s.wiring.NonReentrant:
+		rounds = 25 // the same scripts again
 	}
 	section := &section{stage: s}
 	var wg sync.WaitGroup
@@ -82,7 +85,7 @@ func (s *stage) counts() {
 func (s *stage) countsInOneProcess() {
 	goroutines, rounds := 32, 25
 	if s.wiring.Topology.Slow {
-		goroutines, rounds = 8, 10
+		goroutines, rounds = 8, 5
 	}
 	section, p := &section{stage: s}, s.process(deaf)
 	var wg sync.WaitGroup

@@ -13,8 +13,8 @@ import (
 var handOffPromises = []promise{
 	{"OtherProcessesAreNotStarvedByHandOffs", listens, (*stage).starvesNobody},
 	{"HandOverCostsOneScript", both(handsOver, counted), (*stage).handOverCosts},
-	{"NoHandOffSendsEachReleaseThroughRedis", both(handsOver, counted), (*stage).noHandOff},
-	{"HandOffLimitEndsASeries", both(handsOver, counted), (*stage).limitsSeries},
+	{"NoHandOffSendsEachReleaseThroughRedis", both(both(handsOver, listens), counted), (*stage).noHandOff},
+	{"HandOffLimitEndsASeries", both(both(handsOver, listens), counted), (*stage).limitsSeries},
 	{"WaiterThatLeavesDuringAHandOverLeavesNothing", nil, (*stage).leavesDuringHandOver}, // RL-14, WD-08
 	{"HandedOverHoldIsLikeAnyOther", queried, (*stage).handedOverHold},
 }
