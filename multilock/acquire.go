@@ -74,7 +74,7 @@ func (a *acquisition) run() (*hold, error) {
 func (a *acquisition) round() (*hold, outcome, error) {
 	r := a.newRound()
 	gather := a.inOrder
-	if a.lock.red {
+	if a.lock.spare() > 0 {
 		gather = a.majority
 	}
 	members, why, err := gather(r)

@@ -17,7 +17,6 @@ type Lock struct {
 	name    string
 	members []redlatch.Locker
 	need    int           // how many of them must be held
-	red     bool          // need is a majority, and the members are on servers that fail one by one
 	pace    time.Duration // a member's part of a round
 	invalid error         // what is wrong with the members, told by every call
 }
@@ -27,18 +26,16 @@ var _ redlatch.Locker = (*Lock)(nil)
 // New makes a lock of which all members must be held: the counterpart of Redisson's getMultiLock. They are tried in the order given. No
 // members at all, one that is nil, and the same lock of the same client twice, also within a member that is a multi-lock, are errors of
 // each call.
-func New(members ...redlatch.Locker) *Lock { return newLock(members, len(members), false) }
+func New(members ...redlatch.Locker) *Lock { return newLock(members, len(members)) }
 
 // NewRed makes a lock of which a majority of members must be held, n/2+1 of n: the counterpart of RedissonRedLock. The members should be
 // locks of one name on servers that fail independently of each other, each with a client of its own whose config.Config.Timeout is
 // short: it is what one server that does not answer costs. Wrong members are errors as for New.
-func NewRed(members ...redlatch.Locker) *Lock { return newLock(members, len(members)/2+1, true) }
+func NewRed(members ...redlatch.Locker) *Lock { return newLock(members, len(members)/2+1) }
 
-func newLock(members []redlatch.Locker, need int, red bool) *Lock {
+func newLock(members []redlatch.Locker, need int) *Lock {
 	members = slices.Clone(members)
-	return &Lock{
-		name: joinNames(members), members: members, need: need, red: red, pace: roundPerMember, invalid: check(members),
-	}
+	return &Lock{name: joinNames(members), members: members, need: need, pace: roundPerMember, invalid: check(members)}
 }
 
 // joinNames gives each name once, in order.

@@ -1,0 +1,550 @@
+package multilock_test
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/config"
+	"github.com/redlatch/redlatch/internal/locktest"
+	"github.com/redlatch/redlatch/internal/redistest"
+	"github.com/redlatch/redlatch/multilock"
+	"github.com/redlatch/redlatch/rlock"
+)
+
+const key = "order:1001"
+
+// servers are independent of each other, each behind a relay.
+type servers struct {
+	of     []*redistest.Server
+	relays []*redistest.Relay
+}
+
+func startServers(t *testing.T, n int) servers {
+	t.Helper()
+	var s servers
+	for range n {
+		server := redistest.Start(t)
+		s.of, s.relays = append(s.of, server), append(s.relays, redistest.NewRelay(t, server))
+	}
+	return s
+}
+
+// process is a red lock of one name over all servers, with the clients and members that it is made of.
+type process struct {
+	*multilock.Lock
+	clients []*redlatch.Client
+	members []redlatch.Locker
+	seen    events
+}
+
+func (s servers) process(t *testing.T, changes ...func(*config.Config)) process {
+	t.Helper()
+	p := process{seen: make(events, 10_000)}
+	for _, relay := range s.relays {
+		c := observe(t, relay.URL(), p.seen, changes...)
+		p.clients, p.members = append(p.clients, c), append(p.members, rlock.New(c, key))
+	}
+	p.Lock = multilock.NewRed(p.members...)
+	return p
+}
+
+// warm makes the scripts known to the servers, so that each request is a single command.
+func (p process) warm(t *testing.T) {
+	t.Helper()
+	hold := take(t, p.Lock, redlatch.WithLease(time.Minute))
+	require.NoError(t, hold.Extend(background, time.Hour))
+	release(t, hold)
+}
+
+// holders is on how many servers the lock is held.
+func (s servers) holders(t *testing.T) (n int) {
+	t.Helper()
+	for _, server := range s.of {
+		n += int(server.Do(t, "EXISTS", key).Int())
+	}
+	return n
+}
+
+func (s servers) nothingStays(t *testing.T) {
+	t.Helper()
+	nothingStays(t, s.of...)
+}
+
+func TestRedTakesAllMembersThatItCanHave(t *testing.T) {
+	t.Parallel()
+	s := startServers(t, 3)
+	here, there := s.process(t), s.process(t)
+	require.Equal(t, key, here.Name())
+	hold := take(t, here.Lock)
+	require.Equal(t, 3, s.holders(t))
+	require.Equal(t, here.clients[0].ID(), hold.Owner().ClientID())
+	isHeld(t, there.Lock)
+	inner, err := here.TryLock(hold.Context())
+	require.NoError(t, err)
+	release(t, inner)
+	isHeld(t, there.Lock)
+	release(t, hold)
+	require.Zero(t, s.holders(t))
+	isFree(t, there.Lock)
+}
+
+// ML-16
+func TestServerThatDoesNotAnswerCostsAboutOneCommandTimeout(t *testing.T) {
+	t.Parallel()
+	const timeout = 500 * time.Millisecond
+	s := startServers(t, 3)
+	short := func(c *config.Config) { c.Timeout = timeout }
+	p := s.process(t, short)
+	p.warm(t)
+	s.of[0].Stop(t)
+	for _, opts := range [][]redlatch.AcquireOption{nil, {redlatch.WithWait(time.Minute)}, {redlatch.WithWait(0)}} {
+		began := time.Now()
+		hold, err := p.Lock.Lock(background, opts...)
+		require.NoError(t, err)
+		require.Less(t, time.Since(began), 3*timeout)
+		release(t, hold)
+		require.Less(t, time.Since(began), 4*timeout)
+	}
+	s.of[0].Cont(t)
+	s.nothingStays(t)
+}
+
+// ML-16
+func TestServerThatIsDeadCostsNothing(t *testing.T) {
+	t.Parallel()
+	s := startServers(t, 3)
+	p := s.process(t)
+	p.warm(t)
+	s.relays[1].Down()
+	for _, opts := range [][]redlatch.AcquireOption{nil, {redlatch.WithWait(time.Minute)}, {redlatch.WithWait(0)}} {
+		began := time.Now()
+		hold, err := p.Lock.Lock(background, opts...)
+		require.NoError(t, err)
+		require.Less(t, time.Since(began), time.Second, "the pause of a retry alone is longer")
+		require.Equal(t, 2, s.holders(t))
+		isHeld(t, s.otherThan(t, 1))
+		release(t, hold)
+		require.Zero(t, s.holders(t))
+	}
+}
+
+// otherThan is the lock of a process that does not know of one server's being dead, and goes past its relay.
+func (s servers) otherThan(t *testing.T, dead int) *multilock.Lock {
+	t.Helper()
+	var members []redlatch.Locker
+	for i, server := range s.of {
+		if i != dead {
+			members = append(members, rlock.New(open(t, server.URL()), key))
+		}
+	}
+	return multilock.NewRed(members...)
+}
+
+func TestSlowServerIsWaitedForAndHeld(t *testing.T) {
+	t.Parallel()
+	s := startServers(t, 3)
+	p := s.process(t)
+	p.warm(t)
+	answer := make(chan struct{})
+	slow := s.relays[2].Next(redistest.SendsScript(key), redistest.HoldReply(answer))
+	waiter := start(t, background, p.Lock)
+	slow.AwaitReply(t)
+	close(answer)
+	release(t, waiter.succeeds(t))
+	require.Zero(t, s.holders(t))
+}
+
+func TestMajorityOfDeadServersIsAnErrorWithTheirWords(t *testing.T) {
+	t.Parallel()
+	s := startServers(t, 3)
+	p := s.process(t, hasty)
+	p.warm(t)
+	s.relays[0].Down()
+	s.relays[2].Down()
+	for _, opts := range [][]redlatch.AcquireOption{nil, {redlatch.WithWait(time.Minute)}, {redlatch.WithWait(0)}} {
+		_, err := p.Lock.Lock(background, opts...)
+		require.NotErrorIs(t, err, redlatch.ErrNotAcquired, "broken servers are no contention")
+		require.ErrorContains(t, err, "member 1")
+		require.ErrorContains(t, err, "member 3")
+		require.ErrorContains(t, err, "refused")
+		require.NotContains(t, err.Error(), "member 2")
+		require.Zero(t, s.holders(t))
+	}
+}
+
+func TestMajorityThatComesBackIsWaitedFor(t *testing.T) {
+	t.Parallel()
+	s := startServers(t, 3)
+	p := s.process(t)
+	p.Lock = p.Lock.Paced(brisk)
+	s.relays[0].Down()
+	s.relays[2].Down()
+	waiter := start(t, background, p.Lock)
+	for range 3 {
+		p.seen.await(t, redlatch.EventNotAcquired, key)
+	}
+	s.relays[2].Up(t)
+	hold := waiter.succeeds(t)
+	require.Equal(t, 2, s.holders(t))
+	release(t, hold)
+}
+
+// A majority is missing although neither the dead server nor the other holder alone would be enough for that: it is worth waiting.
+func TestDeadServerAndAnotherHolderTogetherAreContention(t *testing.T) {
+	t.Parallel()
+	s := startServers(t, 3)
+	here, there := s.process(t, deaf), s.process(t)
+	s.relays[0].Down()
+	rival := take(t, there.members[1])
+	_, err := here.TryLock(background)
+	require.ErrorIs(t, err, redlatch.ErrNotAcquired)
+	require.ErrorContains(t, err, "member 1")
+	require.ErrorContains(t, err, "member 2")
+	waiter := start(t, background, here.Lock)
+	waited(t, s.of[1], key)
+	release(t, rival)
+	release(t, waiter.succeeds(t))
+	require.Zero(t, s.holders(t))
+}
+
+// ML-17
+func TestMinorityOfSomebodyElseIsNeitherNeededNorFreed(t *testing.T) {
+	t.Parallel()
+	for minority := range 3 {
+		s := startServers(t, 3)
+		here, there := s.process(t), s.process(t)
+		rival := take(t, there.members[minority])
+		for _, opts := range [][]redlatch.AcquireOption{nil, {redlatch.WithLease(time.Minute)}, {redlatch.WithWait(0)}} {
+			hold, err := here.Lock.Lock(background, opts...)
+			require.NoError(t, err)
+			require.NoError(t, hold.Unlock(background))
+			require.NoError(t, rival.Err())
+			require.Equal(t, 1, s.holders(t))
+		}
+		release(t, rival)
+		s.nothingStays(t)
+	}
+}
+
+func TestLossOfAMinorityIsTolerated(t *testing.T) {
+	t.Parallel()
+	s := startServers(t, 3)
+	p := s.process(t)
+	hold := take(t, p.Lock)
+	whole := hold.ValidUntil()
+	force(t, p.members[0])
+	require.NoError(t, hold.Err())
+	require.NoError(t, hold.Context().Err())
+	require.False(t, hold.ValidUntil().IsZero())
+	require.False(t, hold.ValidUntil().After(whole.Add(time.Second)))
+	require.NoError(t, hold.Extend(background, time.Hour))
+	require.NoError(t, hold.Unlock(background), "a majority has held to the end")
+	s.nothingStays(t)
+}
+
+func force(t *testing.T, l redlatch.Locker) {
+	t.Helper()
+	freed, err := l.(*rlock.Lock).ForceUnlock(background)
+	require.NoError(t, err)
+	require.True(t, freed)
+}
+
+func TestLossOfTheMajorityIsALossAndSaysWhy(t *testing.T) {
+	t.Parallel()
+	s := startServers(t, 3)
+	p := s.process(t)
+	hold := take(t, p.Lock)
+	force(t, p.members[0])
+	require.NoError(t, hold.Err())
+	force(t, p.members[2])
+	isLost(t, hold, redlatch.ErrLost)
+	why := context.Cause(hold.Context())
+	require.ErrorContains(t, why, "member 1")
+	require.ErrorContains(t, why, "member 3")
+	require.ErrorContains(t, why, "by force")
+	require.Equal(t, 1, s.holders(t))
+	require.ErrorIs(t, hold.Extend(background, time.Hour), redlatch.ErrLost)
+	require.ErrorIs(t, hold.Unlock(background), redlatch.ErrLost)
+	s.nothingStays(t)
+}
+
+// A minority that was never had is part of what may be lost.
+func TestHoldOfABareMajorityIsLostWithAnyMember(t *testing.T) {
+	t.Parallel()
+	s := startServers(t, 3)
+	here, there := s.process(t), s.process(t)
+	rival := take(t, there.members[1])
+	hold := take(t, here.Lock)
+	force(t, here.members[0])
+	isLost(t, hold, redlatch.ErrLost)
+	require.ErrorIs(t, hold.Unlock(background), redlatch.ErrLost)
+	release(t, rival)
+}
+
+func TestRedIsValidAsLongAsAMajority(t *testing.T) {
+	t.Parallel()
+	s := startServers(t, 3)
+	var members []redlatch.Locker
+	for i, timeout := range []time.Duration{time.Minute, 10 * time.Second, 30 * time.Second} {
+		members = append(members, rlock.New(open(t, s.of[i].URL(), watchdog(timeout)), key))
+	}
+	hold := take(t, multilock.NewRed(members...))
+	left := time.Until(hold.ValidUntil())
+	require.LessOrEqual(t, left, 30*time.Second, "two of them can be trusted so long")
+	require.Greater(t, left, 20*time.Second)
+	force(t, members[2])
+	require.LessOrEqual(t, time.Until(hold.ValidUntil()), 10*time.Second)
+	release(t, hold)
+}
+
+// The Redlock algorithm: lease − time spent − drift must be left.
+func TestRedWithoutValidityLeftFailsAndIsUndone(t *testing.T) {
+	t.Parallel()
+	s := startServers(t, 3)
+	p := s.process(t)
+	p.warm(t)
+	late := make(chan struct{})
+	s.relays[1].Next(redistest.SendsScript(key), redistest.HoldRequest(late))
+	s.relays[2].Next(redistest.SendsScript(key), redistest.HoldRequest(late))
+	done := make(chan error, 1)
+	go func() {
+		_, err := p.TryLock(background, redlatch.WithLease(400*time.Millisecond))
+		done <- err
+	}()
+	p.seen.await(t, redlatch.EventLost, key)
+	close(late)
+	require.ErrorIs(t, <-done, redlatch.ErrNotAcquired)
+	s.nothingStays(t)
+}
+
+func TestRedLeaseIsTheOneAskedForOnEveryServer(t *testing.T) {
+	t.Parallel()
+	s := startServers(t, 3)
+	p := s.process(t)
+	hold := take(t, p.Lock, redlatch.WithLease(time.Hour))
+	for _, server := range s.of {
+		hasLease(t, server, key, time.Hour)
+	}
+	require.NoError(t, hold.Extend(background, time.Minute))
+	for _, server := range s.of {
+		hasLease(t, server, key, time.Minute)
+	}
+	require.LessOrEqual(t, time.Until(hold.ValidUntil()), time.Minute)
+	release(t, hold)
+}
+
+func TestExtendAndUnlockDoWithoutAServerThatDoesNotAnswer(t *testing.T) {
+	t.Parallel()
+	const timeout = 500 * time.Millisecond
+	s := startServers(t, 3)
+	p := s.process(t, func(c *config.Config) { c.Timeout = timeout })
+	p.warm(t)
+	hold := take(t, p.Lock, redlatch.WithLease(time.Minute))
+	s.of[1].Stop(t)
+	began := time.Now()
+	require.NoError(t, hold.Extend(background, time.Hour))
+	require.Greater(t, time.Until(hold.ValidUntil()), 50*time.Minute)
+	require.NoError(t, hold.Unlock(background))
+	require.Less(t, time.Since(began), 5*timeout, "no retry is waited for")
+	s.of[1].Cont(t)
+	s.nothingStays(t)
+}
+
+func TestUnlockReportsWhatMayKeepOthersOut(t *testing.T) {
+	t.Parallel()
+	s := startServers(t, 3)
+	p := s.process(t, hasty)
+	hold := take(t, p.Lock)
+	s.relays[0].Down()
+	s.relays[1].Down()
+	err := hold.Unlock(background)
+	require.ErrorContains(t, err, "member 1")
+	require.ErrorContains(t, err, "member 2")
+	require.NotErrorIs(t, err, redlatch.ErrLost)
+	s.relays[0].Up(t)
+	s.relays[1].Up(t)
+	s.nothingStays(t)
+}
+
+func TestFrozenMinorityIsNoLossAndAFrozenMajorityIs(t *testing.T) {
+	t.Parallel()
+	lease := locktest.Span(900 * time.Millisecond)
+	s := startServers(t, 3)
+	p := s.process(t, watchdog(lease))
+	hold := take(t, p.Lock)
+	s.of[2].Stop(t)
+	p.seen.await(t, redlatch.EventLost, key) // the frozen member's
+	require.NoError(t, hold.Err())
+	s.of[0].Stop(t)
+	isLost(t, hold, redlatch.ErrLost)
+	s.of[0].Cont(t)
+	s.of[2].Cont(t)
+	require.ErrorIs(t, hold.Unlock(background), redlatch.ErrLost)
+	s.nothingStays(t)
+}
+
+func TestReleaseWakesWhoWaitsForTheMajority(t *testing.T) {
+	t.Parallel()
+	s := startServers(t, 3)
+	here, there := s.process(t), s.process(t, deaf)
+	for range 5 {
+		hold := take(t, here.Lock)
+		waiter := start(t, background, there.Lock)
+		waited(t, s.of[0], key)
+		release(t, hold)
+		next := waiter.succeeds(t)
+		isHeld(t, here.Lock)
+		release(t, next)
+	}
+	s.nothingStays(t)
+}
+
+// Callers that come at the same moment must not split the members among them again and again.
+func TestManyCallersGetTheMajorityOneAfterTheOther(t *testing.T) {
+	t.Parallel()
+	const callers, rounds = 8, 10
+	s := startServers(t, 3)
+	var inside, sections atomic.Int32
+	var work sync.WaitGroup
+	began := time.Now()
+	for range callers {
+		p := s.process(t)
+		work.Go(func() {
+			for range rounds {
+				err := redlatch.Do(t.Context(), p.Lock, func(context.Context) error {
+					if inside.Add(1) > 1 {
+						t.Error("two are inside")
+					}
+					sections.Add(1)
+					inside.Add(-1)
+					return nil
+				})
+				if err != nil {
+					t.Errorf("one of %d callers: %v", callers, err)
+					return
+				}
+			}
+		})
+	}
+	work.Wait()
+	require.EqualValues(t, callers*rounds, sections.Load())
+	t.Logf("%d sections took %v", callers*rounds, time.Since(began))
+	s.nothingStays(t)
+}
+
+func TestManyCallersGetTheMajorityWithADeadServerToo(t *testing.T) {
+	t.Parallel()
+	const callers, rounds = 4, 5
+	s := startServers(t, 3)
+	var processes []process
+	for range callers {
+		processes = append(processes, s.process(t))
+	}
+	s.relays[0].Down()
+	var inside atomic.Int32
+	var work sync.WaitGroup
+	for _, p := range processes {
+		work.Go(func() {
+			for range rounds {
+				err := redlatch.Do(t.Context(), p.Lock, func(context.Context) error {
+					if inside.Add(1) > 1 {
+						t.Error("two are inside")
+					}
+					inside.Add(-1)
+					return nil
+				})
+				if err != nil {
+					t.Errorf("one of %d callers: %v", callers, err)
+				}
+			}
+		})
+	}
+	work.Wait()
+	s.nothingStays(t)
+}
+
+// ML-13
+func TestCancelledRedCallerLeavesNoMemberHeld(t *testing.T) {
+	t.Parallel()
+	s := startServers(t, 3)
+	here, there := s.process(t), s.process(t)
+	rivals := []*redlatch.Hold{take(t, there.members[1]), take(t, there.members[2])}
+	ctx, cancel := context.WithCancelCause(background)
+	waiter := start(t, ctx, here.Lock)
+	waited(t, s.of[1], key) // it leads with the first, and waits for the others
+	cancel(errGivenUp)
+	err := waiter.fails(t)
+	require.ErrorIs(t, err, context.Canceled)
+	require.ErrorIs(t, err, errGivenUp)
+	require.NotErrorIs(t, err, redlatch.ErrNotAcquired)
+	require.Equal(t, 2, s.holders(t))
+	release(t, rivals...)
+	s.nothingStays(t)
+}
+
+func TestRedWaitLimitIsAllWaitedFor(t *testing.T) {
+	t.Parallel()
+	s := startServers(t, 3)
+	here, there := s.process(t), s.process(t)
+	for _, rivals := range [][]redlatch.Locker{{there.Lock}, {there.members[1], there.members[2]}} {
+		var held []*redlatch.Hold
+		for _, rival := range rivals {
+			held = append(held, take(t, rival))
+		}
+		began := time.Now()
+		_, err := here.TryLock(background, redlatch.WithWait(time.Second))
+		require.ErrorIs(t, err, redlatch.ErrNotAcquired)
+		require.GreaterOrEqual(t, time.Since(began), time.Second)
+		require.Less(t, time.Since(began), 4*time.Second)
+		release(t, held...)
+	}
+	s.nothingStays(t)
+}
+
+// ML-04
+func TestRedMemberWhoseAnswerWasLostIsNotLeftHeld(t *testing.T) {
+	t.Parallel()
+	s := startServers(t, 3)
+	p := s.process(t, hasty)
+	p.warm(t)
+	answer := make(chan struct{})
+	lost := s.relays[1].Next(redistest.SendsScript(key), redistest.HoldReply(answer))
+	hold := take(t, p.Lock)
+	lost.AwaitReply(t)
+	release(t, hold)
+	close(answer)
+	s.nothingStays(t)
+}
+
+// ML-14
+func TestOwnerHoldsARedLockWithAMajority(t *testing.T) {
+	t.Parallel()
+	s := startServers(t, 3)
+	p := s.process(t, hasty)
+	owner := p.clients[0].NewOwner()
+	ctx := redlatch.WithOwner(background, owner)
+	says := func(want bool) {
+		t.Helper()
+		held, err := p.IsHeldBy(background, owner)
+		require.NoError(t, err)
+		require.Equal(t, want, held)
+	}
+	says(false)
+	first := takeAs(t, ctx, p.members[0])
+	says(false)
+	second := takeAs(t, ctx, p.members[2])
+	says(true)
+	s.relays[1].Down()
+	says(true)
+	release(t, second)
+	_, err := p.IsHeldBy(background, owner)
+	require.ErrorContains(t, err, "member 2", "nobody can tell")
+	release(t, first)
+	says(false)
+}
