@@ -1,0 +1,349 @@
+package fencedlock_test
+
+import (
+	"context"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/config"
+	"github.com/redlatch/redlatch/fencedlock"
+	"github.com/redlatch/redlatch/internal/locktest"
+	"github.com/redlatch/redlatch/internal/redistest"
+)
+
+const (
+	name     = "order:1001"
+	tokenKey = "redisson_lock_token:{order:1001}"
+	channel  = "redisson_lock__channel:{order:1001}"
+	// patience bounds what must come.
+	patience = 20 * time.Second
+)
+
+// open opens a client, which is closed with the test.
+func open(t *testing.T, url string, changes ...func(*config.Config)) *redlatch.Client {
+	t.Helper()
+	return observed(t, url, nil, changes...)
+}
+
+func observed(t *testing.T, url string, o redlatch.Observer, changes ...func(*config.Config)) *redlatch.Client {
+	t.Helper()
+	cfg := config.Config{Servers: config.Single(url)}
+	for _, change := range changes {
+		change(&cfg)
+	}
+	c, err := redlatch.Open(t.Context(), cfg, redlatch.WithObserver(o))
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = c.Close() })
+	return c
+}
+
+func lock(t *testing.T, ctx context.Context, l redlatch.Locker, opts ...redlatch.AcquireOption) *redlatch.Hold { //nolint:revive // the test comes first
+	t.Helper()
+	h, err := l.Lock(ctx, append([]redlatch.AcquireOption{redlatch.WithWait(patience)}, opts...)...)
+	require.NoError(t, err)
+	return h
+}
+
+func unlock(t *testing.T, h *redlatch.Hold) {
+	t.Helper()
+	require.NoError(t, h.Unlock(context.Background()))
+}
+
+// counter says what the token's key holds, and that it never expires.
+func counter(t *testing.T, s *redistest.Server, want int64) {
+	t.Helper()
+	entry, there := s.Snapshot(t).Get(tokenKey)
+	require.True(t, there, "there is no counter")
+	require.Equal(t, "string", entry.Type)
+	require.Equal(t, redistest.NoTTL, entry.TTL)
+	require.Equal(t, []redistest.Item{{Value: strconv.FormatInt(want, 10)}}, entry.Items)
+}
+
+// FE-01: whatever call acquires, on whatever client, draws the next token, and the counter is the token of the last.
+func TestEveryAcquisitionDrawsTheNextToken(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	locks := []*fencedlock.Lock{fencedlock.New(open(t, server.URL()), name), fencedlock.New(open(t, server.URL()), name)}
+	calls := []func(ctx context.Context, l *fencedlock.Lock) (*redlatch.Hold, error){
+		func(ctx context.Context, l *fencedlock.Lock) (*redlatch.Hold, error) { return l.Lock(ctx) },
+		func(ctx context.Context, l *fencedlock.Lock) (*redlatch.Hold, error) { return l.TryLock(ctx) },
+		func(ctx context.Context, l *fencedlock.Lock) (*redlatch.Hold, error) {
+			return l.Lock(ctx, redlatch.WithWait(time.Minute))
+		},
+		func(ctx context.Context, l *fencedlock.Lock) (*redlatch.Hold, error) {
+			return l.TryLock(ctx, redlatch.WithLease(time.Minute))
+		},
+		func(ctx context.Context, l *fencedlock.Lock) (*redlatch.Hold, error) {
+			return l.TryLock(ctx, redlatch.WithWait(time.Minute), redlatch.WithMaxHold(time.Minute))
+		},
+	}
+	for i, call := range calls {
+		hold, err := call(context.Background(), locks[i%2])
+		require.NoError(t, err)
+		require.EqualValues(t, i+1, hold.Token())
+		counter(t, server, hold.Token())
+		unlock(t, hold)
+		require.EqualValues(t, i+1, hold.Token(), "a token outlives its hold, for it is then that it is needed")
+	}
+	require.NoError(t, redlatch.Do(context.Background(), locks[0], func(ctx context.Context) error {
+		newest, err := locks[1].Token(ctx)
+		require.EqualValues(t, 6, newest)
+		return err
+	}))
+	counter(t, server, 6)
+}
+
+// FE-02: a re-entry draws a token too, as Redisson's does.
+func TestReentryDrawsATokenOfItsOwn(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	l := fencedlock.New(open(t, server.URL()), name)
+	outer := lock(t, context.Background(), l)
+	inner := lock(t, outer.Context(), l)
+	require.EqualValues(t, 1, outer.Token())
+	require.EqualValues(t, 2, inner.Token())
+	entry, _ := server.Snapshot(t).Get(name)
+	require.Equal(t, []redistest.Item{{Name: outer.Owner().String(), Value: "2"}}, entry.Items)
+
+	unlock(t, inner)
+	require.EqualValues(t, 1, outer.Token())
+	counter(t, server, 2)
+	unlock(t, outer)
+	require.EqualValues(t, 3, lock(t, context.Background(), l).Token())
+}
+
+// FE-04, RL-01: what is in Redis after each step, and what is published.
+func TestEachStepLeavesTheStateThatRedissonLeaves(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	client := open(t, server.URL())
+	heard := server.Record(t, "*")
+	hold := lock(t, redlatch.WithThreadID(context.Background(), 47), fencedlock.New(client, name))
+	require.Equal(t, `hash "order:1001" expires
+    "`+client.ID()+`:47" = "1"
+string "redisson_lock_token:{order:1001}" stays
+    "1"
+`, server.Snapshot(t).Content())
+	require.Empty(t, heard.Messages(t))
+	unlock(t, hold)
+	require.Equal(t, `string "redisson_lock_token:{order:1001}" stays
+    "1"
+`, server.Snapshot(t).Content())
+	require.Equal(t, []redistest.Message{{Channel: channel, Payload: "0"}}, heard.Messages(t))
+}
+
+// FE-04: however a hold ends, the counter stays, without a TTL, and the next token is greater.
+func TestTokenSurvivesEveryEndOfAHold(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	client, other := open(t, server.URL()), open(t, server.URL())
+	l, next := fencedlock.New(client, name), fencedlock.New(other, name)
+	for end, do := range map[string]func(h *redlatch.Hold){
+		"release":        func(h *redlatch.Hold) { unlock(t, h) },
+		"forced release": func(*redlatch.Hold) { _, err := next.ForceUnlock(context.Background()); require.NoError(t, err) },
+		"expiry": func(h *redlatch.Hold) {
+			require.NoError(t, h.Extend(context.Background(), locktest.Span(100*time.Millisecond)))
+			<-h.Lost()
+		},
+		"deletion by hand": func(*redlatch.Hold) { server.Do(t, "DEL", name) },
+	} {
+		hold := lock(t, context.Background(), l, redlatch.WithLease(time.Minute))
+		do(hold)
+		after := lock(t, context.Background(), next)
+		require.Equal(t, hold.Token()+1, after.Token(), "after a %s", end)
+		counter(t, server, after.Token())
+		unlock(t, after)
+	}
+}
+
+// The engine's renewals and a caller's extension are about the lease: the token is neither drawn anew nor given a TTL.
+func TestExtendAndRenewalLeaveTheCounterAlone(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	renewed := make(events, 100)
+	client := observed(t, server.URL(), renewed, func(c *config.Config) { c.LockWatchdogTimeout = locktest.Span(900 * time.Millisecond) })
+	hold := lock(t, context.Background(), fencedlock.New(client, name))
+	seen := server.Monitor(t)
+	for _, lease := range []time.Duration{time.Minute, time.Second, time.Hour, locktest.Span(600 * time.Millisecond)} {
+		require.NoError(t, hold.Extend(context.Background(), lease))
+	}
+	renewed.await(t, redlatch.EventRenewed)
+	renewed.await(t, redlatch.EventRenewed)
+	require.NoError(t, hold.Err())
+	require.EqualValues(t, 1, hold.Token())
+	for _, c := range seen.Commands(t) {
+		if c.FromScript() && len(c.Args) > 1 && c.Args[1] == tokenKey {
+			require.Equal(t, "GET", c.Name(), "%v", c)
+		}
+	}
+	counter(t, server, 1)
+	unlock(t, hold)
+}
+
+// events is an observer that a test listens to. It must be large enough for all that is not listened to.
+type events chan redlatch.Event
+
+func (e events) Observe(v redlatch.Event) { e <- v }
+
+// await waits for an event of a kind and passes over others.
+func (e events) await(t *testing.T, kind redlatch.EventKind) redlatch.Event {
+	t.Helper()
+	timeout := time.NewTimer(patience)
+	defer timeout.Stop()
+	for {
+		select {
+		case v := <-e:
+			if v.Kind == kind {
+				return v
+			}
+		case <-timeout.C:
+			t.Fatalf("no event %q within %v", kind, patience)
+		}
+	}
+}
+
+// FE-07: a single attempt on a held lock answers at once and draws nothing; so does a wait that is over.
+func TestAttemptThatFailsDrawsNoToken(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	l := fencedlock.New(open(t, server.URL()), name)
+	rival := fencedlock.New(open(t, server.URL()), name)
+	hold := lock(t, context.Background(), l)
+
+	began := time.Now()
+	h, err := rival.TryLock(context.Background())
+	require.ErrorIs(t, err, redlatch.ErrNotAcquired)
+	require.Nil(t, h)
+	require.Less(t, time.Since(began), patience/4, "the lock's TTL is 30 s")
+	h, err = rival.Lock(context.Background(), redlatch.WithWait(50*time.Millisecond))
+	require.ErrorIs(t, err, redlatch.ErrNotAcquired)
+	require.Nil(t, h)
+	ctx, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)
+	defer cancel()
+	_, err = rival.Lock(ctx)
+	require.ErrorIs(t, err, context.DeadlineExceeded)
+	counter(t, server, 1)
+	unlock(t, hold)
+	require.EqualValues(t, 2, lock(t, context.Background(), rival).Token())
+}
+
+func TestTokenIsReadWithoutAcquiring(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	l := fencedlock.New(open(t, server.URL()), name)
+	reader := fencedlock.New(open(t, server.URL()), name)
+	reads := func(want int64) {
+		before := server.Snapshot(t)
+		got, err := reader.Token(context.Background())
+		require.NoError(t, err)
+		require.Equal(t, want, got)
+		require.Equal(t, before.Content(), server.Snapshot(t).Content(), "reading changes nothing")
+	}
+	reads(0)
+	require.Empty(t, server.Snapshot(t).Entries)
+	hold := lock(t, context.Background(), l)
+	reads(1)
+	inner := lock(t, hold.Context(), l)
+	reads(2)
+	unlock(t, inner)
+	unlock(t, hold)
+	reads(2)
+
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	_, err := reader.Token(ctx)
+	require.ErrorIs(t, err, context.Canceled)
+	_, err = fencedlock.New(nil, name).Token(context.Background())
+	require.ErrorIs(t, err, redlatch.ErrClosed)
+	_, err = fencedlock.New(open(t, server.URL()), "").Token(context.Background())
+	require.ErrorIs(t, err, redlatch.ErrBadName)
+}
+
+// What Redisson has as lockAndGetToken(lease): the lease that was asked for is that of the lock, is not renewed, and comes with
+// a token.
+func TestLeaseIsHonouredWithAToken(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	short := func(c *config.Config) { c.LockWatchdogTimeout = locktest.Span(300 * time.Millisecond) }
+	l, next := fencedlock.New(open(t, server.URL(), short), name), fencedlock.New(open(t, server.URL()), name)
+
+	long := lock(t, context.Background(), l, redlatch.WithLease(time.Hour))
+	require.EqualValues(t, 1, long.Token())
+	entry, _ := server.Snapshot(t).Get(name)
+	require.LessOrEqual(t, entry.TTL, time.Hour)
+	require.Greater(t, entry.TTL, 59*time.Minute)
+	inner := lock(t, long.Context(), l, redlatch.WithLease(2*time.Hour))
+	require.EqualValues(t, 2, inner.Token())
+	entry, _ = server.Snapshot(t).Get(name)
+	require.Greater(t, entry.TTL, 119*time.Minute)
+	unlock(t, inner)
+	unlock(t, long)
+
+	lease := locktest.Span(700 * time.Millisecond) // several renewals would be due within it
+	began := time.Now()
+	fixed := lock(t, context.Background(), l, redlatch.WithLease(lease))
+	require.EqualValues(t, 3, fixed.Token())
+	after := lock(t, context.Background(), next)
+	require.GreaterOrEqual(t, time.Since(began), lease-20*time.Millisecond)
+	require.ErrorIs(t, fixed.Err(), redlatch.ErrLost)
+	require.EqualValues(t, 4, after.Token())
+	require.ErrorIs(t, fixed.Unlock(context.Background()), redlatch.ErrLost)
+	require.NoError(t, after.Extend(context.Background(), time.Hour), "the late release took nothing from the next holder")
+	counter(t, server, 4)
+}
+
+// A fleet that has used the lock from Java goes on with its tokens.
+func TestTokensGoOnFromWhereTheFleetIs(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	server.Do(t, "SET", tokenKey, "41")
+	hold := lock(t, context.Background(), fencedlock.New(open(t, server.URL()), name))
+	require.EqualValues(t, 42, hold.Token())
+	counter(t, server, 42)
+}
+
+// NM-01: the counter is named as Redisson names it, after the name mapper and by the rule of braces.
+func TestCounterFollowsTheNameInRedis(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	client := open(t, server.URL(), func(c *config.Config) { c.NameMapper = func(n string) string { return "app:" + n } })
+	for given, key := range map[string]string{
+		"order:7": "redisson_lock_token:{app:order:7}", "{order}:7": "redisson_lock_token:app:{order}:7",
+	} {
+		unlock(t, lock(t, context.Background(), fencedlock.New(client, given)))
+		require.Equal(t, []string{key}, server.Snapshot(t).Keys())
+		server.FlushAll(t)
+	}
+}
+
+// Without a token there must be no lock: the holder could not be fenced.
+func TestBrokenCounterKeepsTheLockFromBeingTaken(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	l := fencedlock.New(open(t, server.URL()), name)
+	for _, plant := range [][]string{{"SET", tokenKey, "many"}, {"SET", tokenKey, "9223372036854775807"}, {"RPUSH", tokenKey, "1"}} {
+		server.Do(t, plant...)
+		before, _ := server.Snapshot(t).Get(tokenKey)
+		h, err := l.Lock(context.Background(), redlatch.WithWait(time.Minute))
+		require.Error(t, err)
+		require.NotErrorIs(t, err, redlatch.ErrNotAcquired)
+		require.Nil(t, h)
+		after := server.Snapshot(t)
+		require.NotContains(t, after.Keys(), name)
+		got, _ := after.Get(tokenKey)
+		require.Equal(t, before, got)
+		server.Do(t, "DEL", tokenKey)
+	}
+	hold := lock(t, context.Background(), l)
+	server.Do(t, "SET", tokenKey, "many")
+	_, err := l.TryLock(hold.Context())
+	require.Error(t, err)
+	require.Equal(t, "1", server.Do(t, "HGET", name, hold.Owner().String()).Text())
+	require.NoError(t, hold.Err(), "a re-entry that was refused ends nothing")
+	unlock(t, hold)
+	require.NotContains(t, server.Snapshot(t).Keys(), name)
+}
