@@ -39,6 +39,7 @@ var sent = map[string]string{
 	"owner": "the-owner", "writer": "the-writer", "from": "one-owner", "to": "other-owner",
 	"lease": "30000", "bar": "60000", "wait": "90000", "count": "7", "publish": "SPUBLISH",
 	"stand": "1", "fence": "1", "add": "1", "mode": "read", "message": "0",
+	"data": "the-data", "newest": "the-newest", "fencing": "41", "keep": "120000", "write": "SET", "expire": "45000", "part": "the-part",
 }
 
 // typedCall is a function of the package that builds a Call, and what it builds from the values in sent.
@@ -49,7 +50,7 @@ type typedCall struct {
 
 // typedCalls has at least one row for each of those functions.
 func typedCalls() []typedCall {
-	return slices.Concat(plainCalls(), fairCalls(), fencedCalls(), readWriteCalls())
+	return slices.Concat(plainCalls(), fairCalls(), fencedCalls(), readWriteCalls(), gateCalls())
 }
 
 const sentLease, sentBar, sentWait = 30 * time.Second, time.Minute, 90 * time.Second
@@ -111,6 +112,12 @@ func readWriteCalls() []typedCall {
 		{"WriteRelease", untyped(lua.WriteRelease(lock, channel, latch, writing))},
 		{"RWForceRelease", untyped(lua.RWForceRelease(lock, channel, publish, sent["mode"], sent["message"]))},
 	}
+}
+
+func gateCalls() []typedCall {
+	const keep, expire = 2 * time.Minute, 45 * time.Second
+	write := lua.WriteString(sent["part"], expire)
+	return []typedCall{{"FenceSet", untyped(lua.FenceSet(sent["data"], sent["newest"], 41, keep, write))}}
 }
 
 func TestCallSendsWhatTheHeaderNames(t *testing.T) {
