@@ -14,8 +14,12 @@ import (
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/config"
+	"github.com/redlatch/redlatch/fairlock"
+	"github.com/redlatch/redlatch/fencedlock"
 	"github.com/redlatch/redlatch/interop/javaagent"
+	"github.com/redlatch/redlatch/multilock"
 	"github.com/redlatch/redlatch/rlock"
+	"github.com/redlatch/redlatch/rwlock"
 )
 
 // Kind is a kind of lock that the demo can show.
@@ -30,6 +34,30 @@ var kinds = []Kind{
 		Name: "plain",
 		New:  func(c *redlatch.Client, name string) redlatch.Locker { return rlock.New(c, name) },
 		Java: javaagent.Plain,
+	},
+	{
+		Name: "fair",
+		New:  func(c *redlatch.Client, name string) redlatch.Locker { return fairlock.New(c, name) },
+		Java: javaagent.Fair,
+	},
+	{
+		Name: "fenced",
+		New:  func(c *redlatch.Client, name string) redlatch.Locker { return fencedlock.New(c, name) },
+		Java: javaagent.Fenced,
+	},
+	{
+		Name: "read-write", // its write side: the sections change what they read
+		New:  func(c *redlatch.Client, name string) redlatch.Locker { return rwlock.New(c, name).Write() },
+		Java: javaagent.Write,
+	},
+	{
+		Name: "multi", // of three plain ones
+		New: func(c *redlatch.Client, name string) redlatch.Locker {
+			return multilock.New(rlock.New(c, name+":a"), rlock.New(c, name+":b"), rlock.New(c, name+":c"))
+		},
+		Java: func(name string) javaagent.Lock {
+			return javaagent.Multi(javaagent.Plain(name+":a"), javaagent.Plain(name+":b"), javaagent.Plain(name+":c"))
+		},
 	},
 }
 

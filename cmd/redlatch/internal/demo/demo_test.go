@@ -65,19 +65,27 @@ func requireExclusion(t *testing.T, v Verdict) {
 	require.Positive(t, v.Sections)
 }
 
-func TestLockExcludesOnTheEmbeddedServer(t *testing.T) {
-	var w watcher
-	v, err := Run(t.Context(), brief(t), &w)
-	require.NoError(t, err)
-	requireExclusion(t, v)
-	require.Equal(t, v, *w.verdict)
-	require.Equal(t, []string{"go-1", "go-2", "go-3", "go-4"}, w.info.Workers)
-	require.Equal(t, "embedded miniredis", w.info.Server)
-	require.Positive(t, v.HandOffs)
-	require.LessOrEqual(t, v.P50, v.P99)
-	require.Equal(t, 4, w.saw(Left))
-	require.EqualValues(t, v.Sections, w.saw(Released))
-	require.Nil(t, v.Crash)
+func TestLockOfEachKindExcludesOnTheEmbeddedServer(t *testing.T) {
+	for _, kind := range kinds {
+		t.Run(kind.Name, func(t *testing.T) {
+			t.Parallel()
+			o := brief(t)
+			o.Kind = kind
+			var w watcher
+			v, err := Run(t.Context(), o, &w)
+			require.NoError(t, err)
+			requireExclusion(t, v)
+			require.Equal(t, v, *w.verdict)
+			require.Equal(t, []string{"go-1", "go-2", "go-3", "go-4"}, w.info.Workers)
+			require.Equal(t, "embedded miniredis", w.info.Server)
+			require.Equal(t, kind.Name, w.info.Kind)
+			require.Positive(t, v.HandOffs)
+			require.LessOrEqual(t, v.P50, v.P99)
+			require.Equal(t, 4, w.saw(Left))
+			require.EqualValues(t, v.Sections, w.saw(Released))
+			require.Nil(t, v.Crash)
+		})
+	}
 }
 
 func TestLockOfACrashedWorkerGoesOnWhenItsLeaseIsOver(t *testing.T) {
