@@ -209,6 +209,22 @@ func TestBarIsAtLeastAMillisecond(t *testing.T) {
 	}
 }
 
+// A waiter that counts as alive for no time would be dead before it is asked.
+func TestWaitIsAtLeastAMillisecond(t *testing.T) {
+	for _, wait := range []time.Duration{-time.Second, 0, time.Microsecond, time.Millisecond} {
+		require.Equal(t, "1", lua.FairAcquire(lua.FairKeys{}, "latch", "owner", time.Hour, wait, true).Args[2], "wait %v", wait)
+		require.Equal(t, "1", lua.FairLeave(lua.FairKeys{}, "owner", wait, "PUBLISH").Args[1], "wait %v", wait)
+	}
+}
+
+// A token that is to be kept, or data that is to last, for less than a millisecond must not be kept or last for ever.
+func TestNoTimeAtAllIsForEverAndTheLeastTimeIsNot(t *testing.T) {
+	for d, want := range map[time.Duration]string{0: "0", time.Microsecond: "1", -time.Second: "1", time.Minute: "60000"} {
+		call := lua.FenceSet("data", "newest", 1, d, lua.WriteString("value", d))
+		require.Equal(t, []string{"1", want, "SET", want, "value"}, call.Args, "%v", d)
+	}
+}
+
 // A lease that rounds to nothing would delete the lock in the same breath in which the reply says that it was taken.
 func TestLeaseIsAtLeastAMillisecond(t *testing.T) {
 	keys, one := lua.FairKeys{Lock: "lock"}, []string{"one"}

@@ -424,7 +424,7 @@ func TestFairDropsDeadHeads(t *testing.T) {
 
 // The clock that counts is the server's, and a waiter is dead from the very millisecond that its score names.
 func TestFairCountsTheDeadByTheServersClock(t *testing.T) {
-	now := time.UnixMilli(4_102_444_800_123) // far from any client's own time
+	now := time.UnixMilli(4_102_444_800_999) // far from any client's own time
 	server := miniredis.RunT(t)
 	server.SetTime(now)
 	conn := connect(t, server)

@@ -135,6 +135,10 @@ func TestHandOver(t *testing.T) {
 			steps: []step{{handOver(own, next), taken}}, after: holds(next, 1),
 		},
 		{
+			promise: "to oneself keeps the lock, counted from 1", given: hadTwice,
+			steps: []step{{handOver(own, own), taken}}, after: holds(own, 1),
+		},
+		{
 			promise: "of a lock that is gone does not create it", steps: []step{{handOver(own, next), notPassed}},
 		},
 		{
@@ -149,13 +153,40 @@ func TestHandOver(t *testing.T) {
 	})
 }
 
+// SP-01: waiters of a spin lock poll, and Redisson's tell nobody.
+func TestReleaseThatIsToTellNobodyIsSilent(t *testing.T) {
+	silent := func(ask func(*site) request) func(*site) request {
+		return func(s *site) request {
+			mute := *s
+			mute.publish = ""
+			return ask(&mute)
+		}
+	}
+	runRows(t, []row{
+		{promise: "of the last hold", given: hadOnce, steps: []step{{silent(release(own, 0)), freed}}},
+		{promise: "to a lower count", given: hadTwice, steps: []step{{silent(release(own, 1)), remains}}, after: holds(own, 1)},
+		{promise: "by force", given: others, steps: []step{{silent(forceRelease), freed}}},
+		{
+			promise: "of a foreign lock", given: others,
+			steps: []step{{silent(release(own, 0)), unheld}}, after: others,
+		},
+	})
+}
+
 // Java clients can listen for the deletion of a lock's key: they must not hear of one while the lock is handed over.
 func TestHandOverDeletesTheKeyAtNoTime(t *testing.T) {
-	server := redistest.Start(t, redistest.WithConfig("notify-keyspace-events", "KEA"))
-	s := newSite(t, server.Client(t), "PUBLISH", "lock")
-	s.set(t, hadOnce)
-	heard := server.Record(t, "__keyevent@0__:del")
-	value, err := handOver(own, next)(s).run(t.Context(), s.conn)
-	s.requireReply(t, 1, taken, value, err)
-	require.Empty(t, heard.Messages(t))
+	for name, step := range map[string]step{
+		"plain":  {handOver(own, next), taken},
+		"fenced": {fencedHandOver(own, next), takenWith(1)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			server := redistest.Start(t, redistest.WithConfig("notify-keyspace-events", "KEA"))
+			s := newSite(t, server.Client(t), "PUBLISH", "lock")
+			s.set(t, hadOnce)
+			heard := server.Record(t, "__keyevent@0__:del")
+			value, err := step.ask(s).run(t.Context(), s.conn)
+			s.requireReply(t, 1, step.reply, value, err)
+			require.Empty(t, heard.Messages(t))
+		})
+	}
 }
