@@ -78,6 +78,34 @@ func TestRequestThatArrivesAfterItsEffectWasUndoneChangesNothing(t *testing.T) {
 	})
 }
 
+// Its owner would lose the entries that it has made since: an acquisition counts from 1.
+func TestAcquireThatArrivesWhileItsOwnerHoldsTheLockChangesNothing(t *testing.T) {
+	twoReads := reads(own, 2).marked(readHold(own, 1, old), readHold(own, 2, old))
+	inWrite := writes(writer(own), 2, own, 1).marked(readHold(own, 1, old))
+	runRows(t, []row{
+		{
+			promise: "fair", given: hadTwice,
+			steps: []step{{settle(own), 2}, {ask(own), heldFor(old)}}, after: hadTwice.latched(),
+		},
+		{
+			promise: "fair, and gets no place in the queue", given: hadTwice,
+			steps: []step{{settle(own), 2}, {stand(own), heldFor(old)}}, after: hadTwice.latched(),
+		},
+		{
+			promise: "fenced", given: hadTwice.fencedBy("41"),
+			steps: []step{{settle(own), 2}, {fencedAcquire(own), heldFor(old)}}, after: hadTwice.fencedBy("41").latched(),
+		},
+		{
+			promise: "read", given: twoReads,
+			steps: []step{{settle(own), 2}, {readAcquire(own), heldFor(old)}}, after: twoReads.latched(),
+		},
+		{
+			promise: "write", given: inWrite,
+			steps: []step{{settle(writer(own)), 2}, {writeAcquire(own), heldFor(old)}}, after: inWrite.latched(),
+		},
+	})
+}
+
 func TestReleaseOfAnyKindSentAgain(t *testing.T) {
 	waits := []waiter{{next, 60 * time.Second}}
 	twoReads := reads(own, 2).marked(readHold(own, 1, old), readHold(own, 2, old))
