@@ -16,5 +16,7 @@ if not open or redis.call('exists', latch) == 1 then
     return redis.call('pttl', lock)
 end
 redis.call('hset', lock, 'mode', 'write', writer, 1)
-redis.call('pexpire', lock, lease)
+if redis.call('hlen', lock) == 2 or redis.call('pttl', lock) < tonumber(lease) then
+    redis.call('pexpire', lock, lease)
+end
 return nil

@@ -19,5 +19,7 @@ redis.call('hset', lock, writer, count)
 if add then
     lease = math.max(redis.call('pttl', lock), 0) + lease
 end
-redis.call('pexpire', lock, lease)
+if redis.call('hlen', lock) == 2 or redis.call('pttl', lock) < lease then
+    redis.call('pexpire', lock, lease)
+end
 return 1

@@ -51,6 +51,12 @@ func (readKind) Channel(key, _ string) string { return channel(key) }
 // Together is true: readers enter together.
 func (readKind) Together() bool { return true }
 
+// Stacked is true: each read hold has a key with a TTL of its own.
+func (readKind) Stacked() bool { return true }
+
+// Sibling is the write side: a read release can shorten the key that both live in.
+func (readKind) Sibling() engine.Kind { return writeKind{} }
+
 func (readKind) Acquire(t engine.Target) lua.Call[lua.Grant] {
 	return lua.ReadAcquire(t.Key, marker(t.Key, t.Field), t.Latch, t.Field, t.Field+writer, t.Lease)
 }
@@ -92,6 +98,9 @@ func (writeKind) Channel(key, _ string) string { return channel(key) }
 
 // Excluded is the same owner's read side: who reads can't become a writer, not even when nobody else reads.
 func (writeKind) Excluded() string { return readKind{}.Name() }
+
+// Sibling is the read side: a write release that leaves write holds arms the key that both live in.
+func (writeKind) Sibling() engine.Kind { return readKind{} }
 
 func (writeKind) Acquire(t engine.Target) lua.Call[lua.Grant] {
 	return lua.WriteAcquire(t.Key, t.Latch, t.Field, t.Lease)

@@ -79,8 +79,10 @@ func (a *acquisition) run() (*Hold, error) {
 	w := a.engine.enter(a)
 	h, err := a.compete(w)
 	a.engine.leave(w)
-	if h == nil {
-		h, err = a.collectLast(err)
+	if late, lateErr := a.collectLast(err); h == nil {
+		h, err = late, lateErr
+	} else if late != nil {
+		_ = late.Unlock(a.caller)
 	}
 	if h == nil {
 		a.standDown()
@@ -349,7 +351,8 @@ func (a *acquisition) acquire(stand bool) (*Hold, time.Duration, error) {
 		}
 		if err == nil {
 			e.mu.Lock()
-			t.trust.confirm(e.trustEnd(sent, t.lease))
+			t.ends = nil
+			t.trust.confirm(t.stackLocked(e.trustEnd(sent, t.lease), false))
 			t.series = series{began: sent}
 			e.mu.Unlock()
 			h, err := a.grant(sent, grant.Token)
@@ -363,7 +366,7 @@ func (a *acquisition) acquire(stand bool) (*Hold, time.Duration, error) {
 		case !settled || count == 0:
 			return nil, 0, err
 		case again || a.refused(a.ctx) != nil:
-			e.correct(t)
+			_ = e.correct(t)
 			return nil, 0, err
 		}
 		// It did take effect, and is barred now. Asking anew finds the owner in the lock, and arms the lease from now.

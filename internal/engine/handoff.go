@@ -77,7 +77,7 @@ func (e *Engine) present(from *tenure, w *waiter, h *Hold) {
 	e.mu.Unlock()
 	if err != nil {
 		h.cancel(err)
-		e.correct(t)
+		_ = e.correct(t)
 	}
 	e.withdraw(w)
 }

@@ -158,7 +158,7 @@ func (e *Engine) rearm(t *tenure, lease time.Duration, entry bool) (lua.Grant, e
 		}
 		grant, err := call(e, t.lock.Kind.Reenter(t.target(latch, lease), count, entry))
 		if err == nil {
-			return e.concludeRearm(t, sent, lease, grant), nil
+			return e.concludeRearm(t, sent, lease, entry, grant), nil
 		}
 		if ranNothing(err) {
 			e.undo(t, before)
@@ -172,9 +172,9 @@ func (e *Engine) rearm(t *tenure, lease time.Duration, entry bool) (lua.Grant, e
 			e.mu.Unlock()
 			return lua.Grant{}, err
 		case left == 0:
-			return e.concludeRearm(t, sent, lease, lua.Grant{}), nil
+			return e.concludeRearm(t, sent, lease, entry, lua.Grant{}), nil
 		case again:
-			e.correct(t)
+			_ = e.correct(t)
 			return lua.Grant{}, err
 		}
 		// Whether it took effect or not, it is barred now, and the same request can be made anew.
@@ -192,7 +192,7 @@ func (e *Engine) beginRearm(t *tenure, end time.Time) (before time.Time, count i
 	return before, len(t.holds)
 }
 
-func (e *Engine) concludeRearm(t *tenure, sent time.Time, lease time.Duration, grant lua.Grant) lua.Grant {
+func (e *Engine) concludeRearm(t *tenure, sent time.Time, lease time.Duration, entry bool, grant lua.Grant) lua.Grant {
 	t.lease = lease
 	e.mu.Lock()
 	var lost []*Hold
@@ -202,7 +202,7 @@ func (e *Engine) concludeRearm(t *tenure, sent time.Time, lease time.Duration, g
 	case !grant.Acquired:
 		lost = e.loseLocked(t, errGone)
 	default:
-		t.trust.confirm(e.trustEnd(sent, lease))
+		t.trust.confirm(t.stackLocked(e.trustEnd(sent, lease), !entry))
 		if t.trust.passed(time.Now()) {
 			gone, lost = true, e.loseLocked(t, t.expired())
 			break
@@ -212,7 +212,7 @@ func (e *Engine) concludeRearm(t *tenure, sent time.Time, lease time.Duration, g
 	e.mu.Unlock()
 	e.tell(lost)
 	if gone && grant.Acquired {
-		e.correct(t)
+		_ = e.correct(t)
 		grant.Acquired = false
 	}
 	return grant
@@ -262,7 +262,7 @@ func (h *Hold) Unlock(ctx context.Context) error {
 // unlockLater releases a hold whose turn did not come before ctx ended: it ends here, and on the server in the background.
 func (h *Hold) unlockLater(ctx context.Context, t *tenure) error {
 	left := h.leave()
-	h.engine.owe(t, "")
+	h.engine.oweFor(t, "", 0)
 	if !left {
 		return h.Err()
 	}

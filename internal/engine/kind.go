@@ -24,6 +24,11 @@ type Kind interface {
 	// holds that one alone; "" if there is none.
 	Excluded() (kind string)
 
+	// Stacked tells that each hold of an owner keeps a lease of its own, instead of arming one for all.
+	Stacked() bool
+	// Sibling is the other side of the lock, whose holds by the same owner live in the same key; nil if there is none.
+	Sibling() Kind
+
 	// Acquire takes the lock for a field without holds.
 	Acquire(t Target) lua.Call[lua.Grant]
 	// Reenter sets the hold count of a field that holds the lock, and its lease. entry tells an acquisition from an extension.
@@ -60,6 +65,12 @@ func (Common) Together() bool { return false }
 
 // Excluded is none.
 func (Common) Excluded() string { return "" }
+
+// Stacked is false: the last entry's lease is that of all holds.
+func (Common) Stacked() bool { return false }
+
+// Sibling is none.
+func (Common) Sibling() Kind { return nil }
 
 // Reenter raises the count of the field (wire-protocol.md §3).
 func (Common) Reenter(t Target, count int, _ bool) lua.Call[lua.Grant] {

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"time"
+
+	"github.com/redlatch/redlatch/lua"
 )
 
 // releaseOnce sets the count on the server to that of the holds that are left. The tenure's turn must be taken. doubt says that an
@@ -14,14 +16,21 @@ func (e *Engine) releaseOnce(t *tenure, doubt bool) error {
 			return err
 		}
 	}
-	latch, sent := e.latches.next(), time.Now()
-	e.mu.Lock()
-	left := len(t.holds)
-	before := t.trust.begin(e.trustEnd(sent, t.lease))
-	e.mu.Unlock()
+	for again := false; ; again = true {
+		latch, sent := e.latches.next(), time.Now()
+		e.mu.Lock()
+		left := len(t.holds)
+		end := t.leftEndLocked(left, e.trustEnd(sent, t.lease))
+		before := t.trust.begin(end)
+		if left > 0 {
+			e.limitSiblingLocked(t, end)
+		}
+		e.mu.Unlock()
 
-	reply, err := call(e, t.lock.Kind.Release(t.target(latch, t.lease), left))
-	if err != nil {
+		reply, err := call(e, t.lock.Kind.Release(t.target(latch, t.lease), left))
+		if err == nil {
+			return e.concludeRelease(t, sent, end, reply, doubt)
+		}
 		if ranNothing(err) {
 			e.undo(t, before)
 			return err
@@ -33,46 +42,55 @@ func (e *Engine) releaseOnce(t *tenure, doubt bool) error {
 		case count > left:
 			e.undo(t, before)
 			return err
+		case count == 0:
+			// It took effect, or the lock was gone before: of a release whose answer was lost nobody can tell, nor needs to.
+			return e.concludeRelease(t, sent, end, lua.Release{}, true)
+		case again:
+			return err
 		}
-		// It took effect, or the lock was gone before: of a release whose answer was lost nobody can tell, nor needs to.
-		reply.Held, doubt = count == left && left > 0, true
+		// It took effect, and is barred now. The same request can be made anew, and tells the rest.
 	}
-	if reply.Untold != "" {
-		return fmt.Errorf("released, but the server refused to tell the waiters, who find out by the lock's TTL or their poll; "+
-			"grant the channel %s: %s", t.lock.Kind.Channel(t.place.key, t.place.field), reply.Untold)
-	}
-	if left == 0 && doubt {
-		reply.Held = true
-	}
-	return e.concludeRelease(t, sent, reply.Held)
 }
 
 // concludeRelease draws the conclusion for the holds that are left.
-func (e *Engine) concludeRelease(t *tenure, sent time.Time, held bool) error {
+func (e *Engine) concludeRelease(t *tenure, sent, end time.Time, reply lua.Release, doubt bool) error {
 	e.mu.Lock()
 	var lost []*Hold
+	left := len(t.holds)
+	held := reply.Held || left == 0 && doubt
 	switch {
-	case len(t.holds) == 0:
+	case left == 0:
 	case !held:
 		lost = e.loseLocked(t, errGone)
 	default:
-		t.trust.confirm(e.trustEnd(sent, t.lease))
-		e.planLocked(t, sent, t.lease)
+		if left < len(t.ends) {
+			t.ends = t.ends[:left]
+		}
+		t.trust.confirm(end)
+		e.planLocked(t, sent, max(end.Sub(sent), 0))
 	}
 	e.mu.Unlock()
 	e.tell(lost)
-	if !held {
+	switch {
+	case !held:
 		return errGone
+	case reply.Untold != "":
+		return fmt.Errorf("released, but the server refused to tell the waiters, who find out by the lock's TTL or their poll; "+
+			"grant the channel %s: %s", t.lock.Kind.Channel(t.place.key, t.place.field), reply.Untold)
+	default:
+		return nil
 	}
-	return nil
 }
 
 // correct frees on the server what nobody here holds, in one sending; what remains in doubt is settled in the background. The
 // tenure's turn must be taken.
-func (e *Engine) correct(t *tenure) {
-	if err := e.releaseOnce(t, true); passing(err) {
+func (e *Engine) correct(t *tenure) error {
+	err := e.releaseOnce(t, true)
+	if passing(err) {
 		e.owe(t, "")
+		return err
 	}
+	return nil
 }
 
 // pause waits before a failed request is made again; false when that can't help, has been tried often enough, or ctx has ended.

@@ -43,7 +43,9 @@ type debt struct {
 }
 
 // owe notes a debt. An empty latch stands for no request in particular: the owner's count has to be looked at.
-func (e *Engine) owe(t *tenure, latch string) {
+func (e *Engine) owe(t *tenure, latch string) { e.oweFor(t, latch, t.lease) }
+
+func (e *Engine) oweFor(t *tenure, latch string, lease time.Duration) {
 	if latch == "" {
 		latch = e.latches.next()
 	}
@@ -53,7 +55,7 @@ func (e *Engine) owe(t *tenure, latch string) {
 		t.users++
 		e.debtors[t] = struct{}{}
 	}
-	lease := max(t.lease, e.cfg.LockWatchdogTimeout)
+	lease = max(lease, e.cfg.LockWatchdogTimeout)
 	t.debts = append(t.debts, debt{latch, time.Now().Add(lease + e.cfg.Timeout)})
 	select {
 	case e.debtCame <- struct{}{}:
@@ -102,7 +104,7 @@ func (e *Engine) payDebts(t *tenure) error {
 	e.paidLocked(t, len(debts))
 	e.mu.Unlock()
 	if extra {
-		e.correct(t)
+		return e.correct(t)
 	}
 	return nil
 }
@@ -142,6 +144,7 @@ func (e *Engine) settleRound() int {
 	for t := range e.debtors {
 		if !t.busy {
 			t.busy = true
+			t.users++
 			due = append(due, t)
 		}
 	}
@@ -169,6 +172,10 @@ func (e *Engine) settleRound() int {
 	e.correctAll(extra)
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	for _, t := range due {
+		t.users--
+		e.forgetLocked(t)
+	}
 	return len(e.debtors)
 }
 
@@ -202,18 +209,24 @@ func (e *Engine) pay(t *tenure, debts []debt, answers []lua.Result[int]) (extra 
 func (e *Engine) correctAll(tenures []*tenure) {
 	var calls []lua.Call[lua.Release]
 	var of []*tenure
+	var latches []string
 	for _, t := range tenures {
 		if t.count() == 0 {
-			calls, of = append(calls, t.lock.Kind.Release(t.target(e.latches.next(), t.lease), 0)), append(of, t)
+			latch := e.latches.next()
+			latches = append(latches, latch)
+			calls, of = append(calls, t.lock.Kind.Release(t.target(latch, t.lease), 0)), append(of, t)
 			continue
 		}
 		e.mu.Lock()
 		e.paidLocked(t, 1)
 		e.mu.Unlock()
-		e.correct(t)
+		_ = e.correct(t)
 		t.give()
 	}
 	for i, result := range callAll(e, calls) {
+		if result.Err != nil && !ranNothing(result.Err) {
+			e.owe(of[i], latches[i])
+		}
 		e.mu.Lock()
 		if result.Err == nil {
 			e.paidLocked(of[i], 1)
@@ -228,7 +241,10 @@ func (e *Engine) leaveQueues(tenures []*tenure) {
 	var calls []lua.Call[bool]
 	var of []*tenure
 	for _, t := range tenures {
-		if leave, due := e.leaving(t); due {
+		e.mu.Lock()
+		paid := len(t.debts) == 0
+		e.mu.Unlock()
+		if leave, due := e.leaving(t); due && paid {
 			calls, of = append(calls, leave), append(of, t)
 		}
 	}

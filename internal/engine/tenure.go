@@ -4,6 +4,7 @@ import (
 	"container/heap"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -29,6 +30,7 @@ type tenure struct {
 	waiters []*waiter // its calls that wait
 	series  series    // of hand-offs that its first hold is part of
 	trust   trust
+	ends    []time.Time // of each hold's own lease, where the kind is stacked
 	renewal renewal
 	debts   []debt    // requests in doubt: while there are any, nothing lengthens the trust
 	at      time.Time // its next event in the schedule
@@ -130,6 +132,46 @@ func (t *tenure) count() int {
 	return len(t.holds)
 }
 
+// The ends of stacked leases: the holds last as long as the longest of them.
+
+// stackLocked notes the lease of a new hold, or with again a new lease of the newest one, and returns the end of all.
+func (t *tenure) stackLocked(end time.Time, again bool) time.Time {
+	if !t.lock.Kind.Stacked() {
+		return end
+	}
+	if again && len(t.ends) > 0 {
+		t.ends = t.ends[:len(t.ends)-1]
+	}
+	t.ends = append(t.ends, end)
+	return latest(t.ends)
+}
+
+// leftEndLocked is when the holds end that a release leaves: what was stacked last is taken off, and otherwise the lease is armed
+// anew to end at end.
+func (t *tenure) leftEndLocked(left int, end time.Time) time.Time {
+	if t.lock.Kind.Stacked() && left > 0 && left <= len(t.ends) {
+		return latest(t.ends[:left])
+	}
+	return end
+}
+
+func latest(times []time.Time) time.Time {
+	return slices.MaxFunc(times, time.Time.Compare)
+}
+
+// limitSiblingLocked lowers the trust in the same owner's other side, whose key is about to end at end.
+func (e *Engine) limitSiblingLocked(t *tenure, end time.Time) {
+	kind := t.lock.Kind.Sibling()
+	if kind == nil {
+		return
+	}
+	s := e.tenures[place{t.place.key, kind.Name(), kind.Field(t.owner.String())}]
+	if s != nil && len(s.holds) > 0 && end.Before(s.trust.until) {
+		s.trust.begin(end)
+		e.renewSoonLocked(s)
+	}
+}
+
 // trustEnd is when a lease that is armed by a request sent at sent can be trusted no longer.
 func (e *Engine) trustEnd(sent time.Time, lease time.Duration) time.Time {
 	return sent.Add(e.cfg.Trust(lease))
@@ -161,7 +203,7 @@ func (e *Engine) loseLocked(t *tenure, why error) []*Hold {
 func (e *Engine) vacateLocked(t *tenure, holds []*Hold) {
 	t.holds = holds
 	if len(holds) == 0 {
-		t.trust.until, t.renewal = time.Time{}, renewal{}
+		t.trust.until, t.ends, t.renewal = time.Time{}, nil, renewal{}
 		if t.index >= 0 {
 			heap.Remove(&e.schedule, t.index)
 		}

@@ -227,7 +227,11 @@ func (e *Engine) renewed(batch []renewing, sent time.Time, result lua.Result[[]b
 			e.renewSoonLocked(t)
 			continue
 		case result.Value[i]:
-			t.trust.renewed(e.trustEnd(sent, e.cfg.LockWatchdogTimeout))
+			end := e.trustEnd(sent, e.cfg.LockWatchdogTimeout)
+			for i := range t.ends {
+				t.ends[i] = latest([]time.Time{t.ends[i], end})
+			}
+			t.trust.renewed(end)
 			e.planLocked(t, sent, e.cfg.LockWatchdogTimeout)
 		default:
 			lost = append(lost, e.loseLocked(t, errGone)...)
