@@ -6,10 +6,10 @@ import (
 )
 
 var (
-	// ErrStale: a greater token has been admitted for the resource, so that the writer's lock has passed to somebody else. Nothing was
+	// ErrStale tells that a greater token has been admitted for the resource: the writer's lock has passed to somebody else. Nothing was
 	// written. Trying again can't help; the work has to be given up, or begun anew under a new acquisition. It comes in a *StaleError.
 	ErrStale = errors.New("the fencing token is stale")
-	// ErrNoToken: the number is no fencing token. Most often it is the 0 of a hold whose lock is not fenced.
+	// ErrNoToken tells that the number is no fencing token. Most often it is the 0 of a hold whose lock is not fenced.
 	ErrNoToken = errors.New("no fencing token")
 )
 

@@ -18,8 +18,8 @@ const (
 	KeepForever time.Duration = -1
 )
 
-// ErrFull: the gate knows as many resources as its Limit allows, none of them unused for its Retention. It does not admit one that
-// it could not remember. A higher Limit, a shorter Retention or Forget makes room.
+// ErrFull tells that the gate knows as many resources as its Limit allows, none of them unused for its Retention. It does not admit one
+// that it could not remember. A higher Limit, a shorter Retention or Forget makes room.
 var ErrFull = errors.New("the gate can't remember another resource")
 
 // Memory is a gate for resources that live in this process, such as files that it alone writes, or the state of a server that other

@@ -69,7 +69,7 @@ func ExampleGate_Admit() {
 		if err != nil {
 			return err
 		}
-		defer tx.Rollback() // does nothing after Commit
+		defer func() { _ = tx.Rollback() }() // does nothing after Commit
 		if err := accounts.Admit(ctx, tx, 7, token); err != nil {
 			return err
 		}

@@ -3,6 +3,7 @@ package sqlgate
 import (
 	"context"
 	"database/sql"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"maps"
@@ -12,7 +13,7 @@ import (
 	"github.com/redlatch/redlatch/fencedlock/gate"
 )
 
-// ErrNoRow: there is no row with that key. Nothing was written.
+// ErrNoRow tells that there is no row with that key. Nothing was written.
 var ErrNoRow = errors.New("no such row")
 
 // DB is where the statements go: a *sql.DB, *sql.Conn or *sql.Tx.
@@ -145,7 +146,7 @@ func (g *Gate) row(key any) string {
 	const limit = 96
 	text := fmt.Sprint(key)
 	if raw, isBytes := key.([]byte); isBytes {
-		text = fmt.Sprintf("%x", raw)
+		text = hex.EncodeToString(raw)
 	}
 	if len(text) > limit {
 		text = text[:limit] + "…"
