@@ -264,7 +264,9 @@ func counts(t *testing.T, p pair) { // RL-01
 	require.Empty(t, heard.Messages(t), "a lock that stays held was announced as free")
 	require.NoError(t, p.first.unlock(bounded(t)))
 	require.Equal(t, p.kind.told, words(heard.Messages(t)))
-	require.ErrorIs(t, p.first.unlock(bounded(t)), errNotHeld)
+	if p.kind.name != fair.name || p.first == party(p.inGo) { // freeFair: Java's release of a free fair lock succeeds
+		require.ErrorIs(t, p.first.unlock(bounded(t)), errNotHeld)
+	}
 	require.True(t, try(t, p.second, 0, 0))
 	require.NoError(t, p.second.unlock(bounded(t)))
 }
