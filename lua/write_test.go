@@ -44,8 +44,14 @@ func TestWriteAcquire(t *testing.T) {
 			steps: []step{{writeAcquire(own), taken}}, after: writes(writer(own), 1).atLease(),
 		},
 		{
-			promise: "takes what is left of the same owner beside its reads", given: writes(writer(own), 1, own, 1).marked(readHold(own, 1, old)),
-			steps: []step{{writeAcquire(own), taken}}, after: writes(writer(own), 1, own, 1).atLease().marked(readHold(own, 1, old)),
+			promise: "takes what is left of the same owner beside its reads, whose time it does not shorten",
+			given:   writes(writer(own), 2, own, 1).marked(readHold(own, 1, old)),
+			steps:   []step{{writeAcquire(own), taken}}, after: writes(writer(own), 1, own, 1).marked(readHold(own, 1, old)),
+		},
+		{
+			promise: "takes what is left of the same owner beside its reads, and the lock lasts longer",
+			given:   writes(writer(own), 2, own, 1).lasting(short).marked(readHold(own, 1, short)),
+			steps:   []step{{writeAcquire(own), taken}}, after: writes(writer(own), 1, own, 1).atLease().marked(readHold(own, 1, short)),
 		},
 		{
 			promise: "tells how long readers may hold", given: foreignReads,
@@ -68,7 +74,7 @@ func TestWriteAcquire(t *testing.T) {
 			steps: []step{{writeAcquire(own), heldFor(old)}}, after: writes(writer(next), 1),
 		},
 		{
-			promise: "enters a plain lock of the same name, and sets its TTL (RL-20)", given: others,
+			promise: "enters a plain lock of the same name (RL-20)", given: others.lasting(short),
 			steps: []step{{writeAcquire(own), taken}},
 			after: state{fields: map[string]string{foreign: "1", "mode": "write", writer(own): "1"}, ttl: lease},
 		},
@@ -88,6 +94,17 @@ func TestWriteReenter(t *testing.T) {
 		{
 			promise: "as an extension sets the lease, also a shorter one", given: writes(writer(own), 2),
 			steps: []step{{writeReenter(own, 2, false), taken}}, after: writes(writer(own), 2).atLease(),
+		},
+		{
+			promise: "as an extension does not shorten the time of the same owner's reads",
+			given:   writes(writer(own), 2, own, 1).marked(readHold(own, 1, old)),
+			steps:   []step{{writeReenter(own, 2, false), taken}}, after: writes(writer(own), 2, own, 1).marked(readHold(own, 1, old)),
+		},
+		{
+			promise: "as an extension lets the lock last longer than the same owner's reads",
+			given:   writes(writer(own), 2, own, 1).lasting(short).marked(readHold(own, 1, short)),
+			steps:   []step{{writeReenter(own, 2, false), taken}},
+			after:   writes(writer(own), 2, own, 1).atLease().marked(readHold(own, 1, short)),
 		},
 		{
 			promise: "leaves the same owner's reads alone", given: writes(writer(own), 1, own, 1).marked(readHold(own, 1, short)),
