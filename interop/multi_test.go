@@ -408,13 +408,7 @@ func multiOpposes(t *testing.T, r *ring) { // ML-05
 	for _, who := range []taker{r.first(t, multi, on("a", "b")...), r.second(t, multi, on("b", "a")...)} {
 		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 		t.Cleanup(cancel)
-		work.Go(func() {
-			for range 6 {
-				if !assert.NoError(t, who.lock(ctx, 0)) || !assert.NoError(t, who.unlock(ctx)) {
-					return
-				}
-			}
-		})
+		work.Go(func() { repeat(t, ctx, who, 6, func() error { return nil }) })
 	}
 	work.Wait()
 	r.nothingLeft(t)
@@ -500,31 +494,41 @@ func hammerMembers(t *testing.T, servers int, s sort, members []spot) {
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
 	conn := server.Client(t)
-	section := func() {
+	section := func() error {
 		inside, err := conn.Do(ctx, conn.B().Incr().Key("inside").Build()).AsInt64()
-		assert.NoError(t, err)
+		if err != nil {
+			return err
+		}
 		assert.EqualValues(t, 1, inside, "somebody else is inside")
 		n, _ := conn.Do(ctx, conn.B().Get().Key("counter").Build()).AsInt64()
-		assert.NoError(t, conn.Do(ctx, conn.B().Set().Key("counter").Value(strconv.FormatInt(n+1, 10)).Build()).Error())
-		assert.NoError(t, conn.Do(ctx, conn.B().Decr().Key("inside").Build()).Error())
+		next := strconv.FormatInt(n+1, 10)
+		if err := conn.Do(ctx, conn.B().Set().Key("counter").Value(next).Build()).Error(); err != nil {
+			return err
+		}
+		return conn.Do(ctx, conn.B().Decr().Key("inside").Build()).Error()
 	}
 	var work sync.WaitGroup
 	for range threads {
 		for _, who := range []taker{r.inGo(t, s, members...), r.inJava(t, s, members...)} {
-			work.Go(func() {
-				for range sections {
-					if !assert.NoError(t, who.lock(ctx, 0)) {
-						return
-					}
-					section()
-					if !assert.NoError(t, who.unlock(ctx)) {
-						return
-					}
-				}
-			})
+			work.Go(func() { repeat(t, ctx, who, sections, section) })
 		}
 	}
 	work.Wait()
 	require.Equal(t, strconv.Itoa(2*threads*sections), server.Do(t, "GET", "counter").Text())
 	t.Logf("interop-note: %d sections, 0 overlaps", 2*threads*sections)
+}
+
+// repeat takes and releases a lock again and again, with something to do in between.
+func repeat(t *testing.T, ctx context.Context, who taker, times int, section func() error) { //nolint:revive // the test comes first
+	t.Helper()
+	for range times {
+		err := who.lock(ctx, 0)
+		if err == nil {
+			err = errors.Join(section(), who.unlock(ctx))
+		}
+		if err != nil {
+			t.Errorf("%v", err)
+			return
+		}
+	}
 }

@@ -61,7 +61,8 @@ func (a *acquisition) run() (*hold, error) {
 		case a.req.Wait == 0, why == final, a.over():
 			return nil, err
 		}
-		if cuts++; why != cut {
+		cuts++
+		if why != cut {
 			cuts = 0
 		}
 		if cuts == maxCuts || !a.pause() {

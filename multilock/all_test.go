@@ -313,7 +313,7 @@ func TestServerThatComesBackIsWaitedFor(t *testing.T) {
 	relay.Down()
 	waiter := start(t, background, l)
 	for range 2 {
-		require.NotErrorIs(t, seen.await(t, redlatch.EventNotAcquired, "b").Err, redlatch.ErrNotAcquired)
+		seen.await(t, redlatch.EventNotAcquired, "b")
 	}
 	relay.Up(t)
 	release(t, waiter.succeeds(t))
@@ -324,9 +324,9 @@ func TestServerThatStaysAwayEndsTheCallWithItsWords(t *testing.T) {
 	t.Parallel()
 	one, two := redistest.Start(t), redistest.Start(t)
 	relay := redistest.NewRelay(t, two)
-	l := multilock.New(rlock.New(open(t, one.URL()), "a"), rlock.New(open(t, relay.URL()), "b")).Paced(brisk)
+	l := multilock.New(rlock.New(open(t, one.URL()), "a"), rlock.New(open(t, relay.URL()), "b")).Paced(5 * brisk)
 	relay.Down()
-	for _, opts := range [][]redlatch.AcquireOption{nil, {redlatch.WithWait(time.Minute)}, {redlatch.WithWait(100 * time.Millisecond)}} {
+	for _, opts := range [][]redlatch.AcquireOption{nil, {redlatch.WithWait(time.Minute)}, {redlatch.WithWait(time.Second)}} {
 		err := start(t, background, l, opts...).fails(t)
 		require.NotErrorIs(t, err, redlatch.ErrNotAcquired, "a broken server is no contention")
 		require.ErrorContains(t, err, "member 2")
@@ -376,7 +376,7 @@ func TestAcquisitionWithoutValidityLeftFailsAndIsUndone(t *testing.T) {
 	relay.Next(redistest.SendsScript("b"), redistest.HoldRequest(late))
 	done := make(chan error, 1)
 	go func() {
-		_, err := l.TryLock(background, redlatch.WithLease(400*time.Millisecond))
+		_, err := l.TryLock(background, redlatch.WithLease(1200*time.Millisecond))
 		done <- err
 	}()
 	seen.await(t, redlatch.EventLost, "a")

@@ -75,7 +75,10 @@ func TestWrongMembersAreErrorsOfEachCall(t *testing.T) {
 		}
 	}
 	for _, right := range [][]redlatch.Locker{
-		{a}, {a, b}, {a, wrapped{b}}, {list{a}, list{b}},
+		{a},
+		{a, b},
+		{a, wrapped{b}},
+		{list{a}, list{b}},
 		{rwlock.New(client, "x").Read(), rwlock.New(client, "y").Write(), rwlock.New(other, "x").Read()},
 	} {
 		release(t, take(t, multilock.New(right...)))

@@ -42,9 +42,13 @@ func observe(t *testing.T, url string, o redlatch.Observer, changes ...func(*con
 	return c
 }
 
+// answerTime is the command timeout of tests in which a server does not answer: long enough for one that does, on a machine that is
+// busy with other tests.
+const answerTime = 1500 * time.Millisecond
+
 // hasty makes a client give up on a server soon.
 func hasty(c *config.Config) {
-	c.Timeout, c.RetryAttempts = 300*time.Millisecond, 1
+	c.Timeout, c.RetryAttempts = answerTime, 1
 	c.RetryDelay = config.Delay{Min: 20 * time.Millisecond, Max: 40 * time.Millisecond}
 }
 
