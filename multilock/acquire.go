@@ -96,7 +96,7 @@ func (a *acquisition) round() (*hold, outcome, error) {
 // confirm sets the leases, and makes sure that the hold is wanted and has validity left.
 func (a *acquisition) confirm(h *hold, r *round) (outcome, error) {
 	var extended error
-	if r.lease != a.req.Lease {
+	if r.provisional {
 		extended = h.Extend(a.caller, a.req.Lease)
 	}
 	if err := h.Err(); err != nil {
@@ -113,8 +113,10 @@ func (a *acquisition) confirm(h *hold, r *round) (outcome, error) {
 // round says how long members may be waited for while others are held.
 type round struct {
 	length time.Duration
-	lease  time.Duration // that members are taken with; 0 for the watchdog's
 	end    time.Time     // set when the first member is held
+	lease  time.Duration // that members are taken with; 0 for the watchdog's
+	// provisional says that it is not the lease asked for, which is set when enough members are held.
+	provisional bool
 }
 
 // newRound draws a length that no other caller has: two that hold what the other one waits for do not step back at the same time.
@@ -124,8 +126,8 @@ func (a *acquisition) newRound() *round {
 	if a.req.Wait > 0 {
 		length = min(length, a.left())
 	}
-	r := &round{length: length, lease: a.req.Lease}
-	if a.req.Lease > 0 && a.req.Wait != 0 {
+	r := &round{length: length, lease: a.req.Lease, provisional: a.req.Lease > 0 && a.req.Wait != 0}
+	if r.provisional {
 		r.lease = max(2*length, shortestCollection).Truncate(time.Millisecond)
 	}
 	return r
@@ -188,7 +190,7 @@ func (a *acquisition) waitFor(i int, r *round) time.Duration {
 type asked struct {
 	hold      *redlatch.Hold
 	err       error
-	late      bool // the wait was over when it failed, so it was not tried as often as it could have been
+	late      bool // there was no time left when it failed, so it was not tried as often as it could have been
 	abandoned bool // it was not wanted any more before it could be had
 }
 
@@ -216,7 +218,7 @@ func (a *acquisition) ask(k *asking, i int, wait, lease time.Duration) asked {
 		err = errUnwanted
 	}
 	if err != nil {
-		return asked{err: atMember(i, err), late: wait > 0 && time.Since(began) >= wait, abandoned: !kept}
+		return asked{err: atMember(i, err), late: wait >= 0 && time.Since(began) >= wait, abandoned: !kept}
 	}
 	return asked{hold: hold}
 }

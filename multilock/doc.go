@@ -9,7 +9,8 @@
 // NewRed makes a lock that is held when more than half of its members are, n/2+1 of n. It is for one lock that outlives the loss of
 // a server: the members are locks of one name on servers that know nothing of each other, usually three or five.
 //
-// Both are Lockers, and their holds are used like those of any other lock. One owner acts in all members, in each as an owner of its
+// Both are Lockers, and their holds are used like those of any other lock. Of the queries there is the one that Redisson has, IsHeldBy; for
+// the others ask the members. One owner acts in all members, in each as an owner of its
 // client: code that gets the hold's context enters every member again, and the whole.
 //
 // # What is guaranteed
@@ -25,7 +26,11 @@
 //
 // # What is not
 //
-// Order: who gets the members is left to chance among those who wait for them, also within a process.
+// Order: who gets the members is left to chance among those who wait for them, also within a process, and also if they are fair
+// locks: the place in a member's queue lasts no longer than a round.
+//
+// Speed, where callers cross: those that list the same members in different orders come through, but each such meeting can cost a
+// round. Let everybody list them in one order.
 //
 // Members one by one: somebody who takes a single member's lock is kept out by New, and keeps it out. By NewRed he is not kept
 // out for sure: it can be held without that member.
