@@ -105,6 +105,20 @@ func TestExtensionThatArrivesLateDoesNotShortenTheLease(t *testing.T) {
 	r.release(hold)
 }
 
+// A renewal has no latch: it only ever lengthens a lease, and that of its own holder.
+func TestRenewalThatArrivesLateDoesNotShortenTheLease(t *testing.T) {
+	t.Parallel()
+	r, _ := newWatchedRig(t)
+	hold := r.take(context.Background(), r.lock())
+	late := r.relay.Next(runs("renew"), redistest.Pass()).AwaitRequest(t)
+	require.NoError(t, hold.Extend(context.Background(), time.Hour))
+	r.arrives(late)
+	r.trustsRightly(hold)
+	r.release(hold)
+	r.arrives(late)
+	require.Empty(t, r.locks())
+}
+
 func TestReleaseThatArrivesLateDoesNotFreeTheNextHoldOfItsOwner(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)

@@ -24,9 +24,9 @@ func TestHolderDoesNotBelieveInAFrozenServer(t *testing.T) {
 	fixed := r.take(context.Background(), rlock.New(r.client, "order:1002"), redlatch.WithLease(lively()))
 	r.server.Stop(t)
 	until := hold.ValidUntil()
-	r.isLost(hold)
+	r.isLost(hold, "could not be renewed")
 	require.False(t, time.Now().Before(until))
-	r.isLost(fixed)
+	r.isLost(fixed, "lease is over")
 	began := time.Now()
 	require.ErrorIs(t, hold.Unlock(context.Background()), redlatch.ErrLost)
 	require.ErrorIs(t, fixed.Unlock(context.Background()), redlatch.ErrLost)
@@ -87,7 +87,7 @@ func TestServerThatForgotEverything(t *testing.T) {
 	r.server.Restart(t)
 	r.settled() // over a new connection: of a release that meets a broken one, nobody can tell what became of it
 	require.ErrorIs(t, hold.Unlock(context.Background()), redlatch.ErrLost)
-	r.isLost(later) // by its renewal
+	r.isLost(later, "no such holder") // by its renewal
 	require.ErrorIs(t, later.Unlock(context.Background()), redlatch.ErrLost)
 
 	next := r.take(context.Background(), r.lock())

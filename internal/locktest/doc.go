@@ -10,5 +10,6 @@
 //
 // Of two acquisitions that exclude each other, one is made by Wiring.New, the lock under test, and the other by Wiring.Rival.
 // For an exclusive lock both are the same. For a read lock the rival is the write lock of the same name: whatever a promise
-// asks of "somebody else who holds it" or "somebody else who wants it" is then asked of the writer.
+// asks of "somebody else who holds it" or "somebody else who wants it" is then asked of the writer. The rival is always an
+// exclusive lock.
 package locktest

@@ -10,7 +10,7 @@ import (
 
 var extendPromises = []promise{
 	{"ExtendGivesAFixedLeaseMoreTime", nil, (*stage).extendsLonger},
-	{"ExtendCanShorten", nil, (*stage).extendsShorter},
+	{"ExtendCanShorten", func(w Wiring) bool { return !w.OnlyLengthens }, (*stage).extendsShorter},
 	{"ExtendedLockStaysWatched", exclusive, (*stage).extendsWatched},
 	{"ExtendKeepsTheCount", both(reentrant, queried), (*stage).extendKeepsCount},
 	{"ExtendOfALostHoldSaysSo", nil, (*stage).extendsLost},

@@ -29,7 +29,7 @@ func (s *stage) forcesFree() {
 	hold := s.take(context.Background(), s.lock(p))
 	s.release(hold)
 	s.force(p, false)
-	s.nothingLeft()
+	s.nothingLeftButForced()
 }
 
 func (s *stage) forcesOwn() {
@@ -43,7 +43,7 @@ func (s *stage) forcesOwn() {
 	s.isHeld(s.lock(here))
 	s.NoError(next.Extend(context.Background(), time.Minute))
 	s.release(next)
-	s.nothingLeft()
+	s.nothingLeftButForced()
 }
 
 func (s *stage) forcesForeign() {
@@ -57,7 +57,7 @@ func (s *stage) forcesForeign() {
 	s.ErrorIs(hold.Unlock(context.Background()), redlatch.ErrLost)
 	s.ttlBetween(s.handle(there), 50*time.Minute, time.Hour)
 	s.release(next)
-	s.nothingLeft()
+	s.nothingLeftButForced()
 }
 
 func (s *stage) forceWakes() {
@@ -68,7 +68,7 @@ func (s *stage) forceWakes() {
 	s.force(operator, true)
 	s.release(waiter.succeeds())
 	s.ErrorIs(hold.Unlock(context.Background()), redlatch.ErrLost) // found out by the release
-	s.nothingLeft()
+	s.nothingLeftButForced()
 }
 
 func (s *stage) forcesReentered() {
@@ -84,5 +84,5 @@ func (s *stage) forcesReentered() {
 	s.NoError(again.Err(), "a later hold of the same owner is none of theirs")
 	s.hasCount(p, again.Owner(), 1)
 	s.release(again)
-	s.nothingLeft()
+	s.nothingLeftButForced()
 }

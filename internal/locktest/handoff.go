@@ -117,6 +117,7 @@ func (s *stage) limitsSeries() {
 	hold := s.warmUp(p)
 	series, longest := 0, 0
 	for round := 0; round < 8 || longest < limit; round++ {
+		s.Less(round, 200, "the longest series was %d of %d", longest, limit)
 		var cost map[string]int64
 		if hold, cost = s.passOn(p, hold); cost["publish"] > 0 {
 			series = 0
@@ -125,7 +126,6 @@ func (s *stage) limitsSeries() {
 		series++
 		longest = max(longest, series)
 		s.LessOrEqual(series, limit)
-		s.Less(round, 200, "the longest series was %d of %d", longest, limit)
 	}
 	s.release(hold)
 	s.nothingLeft()

@@ -11,7 +11,7 @@ import (
 
 var queuePromises = []promise{
 	{"WaitersOfOneProcessAreServedInOrder", exclusive, (*stage).servesInOrder},
-	{"QueuedWaitersCostRedisNothing", both(counted, exclusive), (*stage).queuesForFree},
+	{"QueuedWaitersCostRedisNothing", both(counted, inTurn), (*stage).queuesForFree},
 	{"WaiterThatLeavesTheQueueKeepsNobodyBack", nil, (*stage).leavesQueue},
 	{"FrontOfTheQueueLeavesAndTheNextIsServed", nil, (*stage).frontLeaves},
 	{"WaitLimitCountsInTheQueueToo", nil, (*stage).limitsInQueue},
@@ -27,6 +27,7 @@ func (s *stage) servesInOrder() {
 		var wg sync.WaitGroup
 		for i := range waiters {
 			c := s.queue(context.Background(), s.lock(p))
+			s.stands(p, i+1)
 			wg.Go(func() {
 				<-c.done
 				if c.err != nil {
@@ -47,6 +48,19 @@ func (s *stage) servesInOrder() {
 		s.Len(order, waiters)
 		s.nothingLeft()
 	}
+}
+
+// stands waits until so many stand in Redis's queue, where it keeps one and the lock can tell.
+func (s *stage) stands(p *Process, waiters int) {
+	s.t.Helper()
+	if !s.wiring.Together || s.wiring.Composed {
+		return
+	}
+	s.until(func() bool {
+		view, err := s.handle(p).Inspect(context.Background())
+		s.NoError(err)
+		return len(view.Queue) >= waiters
+	})
 }
 
 func (s *stage) queuesForFree() {

@@ -9,9 +9,9 @@ import (
 // nothing about locks. On an idle machine it returns d.
 func Span(d time.Duration) time.Duration { return d * time.Duration(tempo()) }
 
-// tempo is by how much a second of a test is stretched, 1 to 4. It is measured once, by how late timers fire.
+// tempo is by how much a second of a test is stretched, 1 to 5. It is measured once, by how late timers fire.
 var tempo = sync.OnceValue(func() int {
-	const pause, rounds, calm = time.Millisecond, 100, 10 * time.Millisecond
+	const pause, rounds, calm = time.Millisecond, 100, 5 * time.Millisecond
 	var worst time.Duration
 	for range rounds {
 		due := time.Now().Add(pause)
@@ -19,5 +19,5 @@ var tempo = sync.OnceValue(func() int {
 		<-timer.C
 		worst = max(worst, time.Since(due))
 	}
-	return int(min(1+worst/calm, 4))
+	return int(min(1+worst/calm, 5))
 })

@@ -113,12 +113,24 @@ func (s *stage) becomesFree(l redlatch.Locker) {
 // nothingLeft waits until nothing of any lock is in Redis.
 func (s *stage) nothingLeft() {
 	s.t.Helper()
+	s.onlyLeft(s.wiring.Stays)
+}
+
+// nothingLeftButForced is nothingLeft after a release by force.
+func (s *stage) nothingLeftButForced() {
+	s.t.Helper()
+	s.onlyLeft(func(key string) bool { return s.wiring.Stays(key) || s.wiring.Forced(key) })
+}
+
+// onlyLeft waits until only keys that may stay are in Redis.
+func (s *stage) onlyLeft(may func(key string) bool) {
+	s.t.Helper()
 	if s.site.Keys == nil {
 		return
 	}
 	var left []string
 	for deadline := time.Now().Add(patience); ; <-time.After(2 * time.Millisecond) {
-		left = slices.DeleteFunc(s.site.Keys(s.t), s.wiring.Stays)
+		left = slices.DeleteFunc(s.site.Keys(s.t), may)
 		if len(left) == 0 {
 			return
 		}

@@ -11,18 +11,18 @@ import (
 
 var waitPromises = []promise{
 	{"TryLockAsksOnce", both(counted, func(w Wiring) bool { return !w.Composed }), (*stage).asksOnce},
-	{"WaitLimitEndsTheCallNotBeforeItsTime", nil, (*stage).waitsItsTime},             // WK-05, SP-02
-	{"WaitOfZeroIsOneAttempt", nil, (*stage).zeroWaitIsOnce},                         //
-	{"WaitLimitDoesNotBoundTheHold", nil, (*stage).waitDoesNotBoundHold},             //
-	{"CancelledWaiterReturnsTheCauseAndLeavesNothing", nil, (*stage).cancelled},      // RL-14
-	{"DeadlineOfTheContextEndsTheWait", nil, (*stage).deadline},                      //
-	{"DoneContextBeatsAFreeLock", nil, (*stage).doneContext},                         //
-	{"WaiterOfAnotherProcessIsWokenByRelease", nil, (*stage).wokenByRelease},         // WK-02
-	{"WaiterGetsWhatAnotherWaiterDidNotTake", nil, (*stage).wakeUpPassesOn},          // WK-16
-	{"WaiterGetsTheLockOfACrashedHolder", nil, (*stage).crashedHolder},               // WK-04
-	{"EveryReleaseWakesOneOfManyProcesses", nil, (*stage).everyReleaseWakes},         // WK-16
-	{"HotLockDoesNotSubscribeForEachAcquisition", counted, (*stage).keepsSubscribed}, //
-	{"NoChannelStaysSubscribed", nil, (*stage).leavesNoChannel},                      // RL-25, WK-08
+	{"WaitLimitEndsTheCallNotBeforeItsTime", nil, (*stage).waitsItsTime},                           // WK-05, SP-02
+	{"WaitOfZeroIsOneAttempt", nil, (*stage).zeroWaitIsOnce},                                       //
+	{"WaitLimitDoesNotBoundTheHold", nil, (*stage).waitDoesNotBoundHold},                           //
+	{"CancelledWaiterReturnsTheCauseAndLeavesNothing", nil, (*stage).cancelled},                    // RL-14
+	{"DeadlineOfTheContextEndsTheWait", nil, (*stage).deadline},                                    //
+	{"DoneContextBeatsAFreeLock", nil, (*stage).doneContext},                                       //
+	{"WaiterOfAnotherProcessIsWokenByRelease", nil, (*stage).wokenByRelease},                       // WK-02
+	{"WaiterGetsWhatAnotherWaiterDidNotTake", nil, (*stage).wakeUpPassesOn},                        // WK-16
+	{"WaiterGetsTheLockOfACrashedHolder", nil, (*stage).crashedHolder},                             // WK-04
+	{"EveryReleaseWakesOneOfManyProcesses", nil, (*stage).everyReleaseWakes},                       // WK-16
+	{"HotLockDoesNotSubscribeForEachAcquisition", both(counted, inTurn), (*stage).keepsSubscribed}, //
+	{"NoChannelStaysSubscribed", nil, (*stage).leavesNoChannel},                                    // RL-25, WK-08
 	{"SubscriptionOutlivesItsWaiterByItsLinger", listens, (*stage).lingers},
 }
 

@@ -18,7 +18,7 @@ type Wiring struct {
 	Topology Topology
 	// New makes the lock under test.
 	New Make
-	// Rival makes what keeps the lock under test out, and is kept out by it. Nil: the same as New.
+	// Rival makes what keeps the lock under test out, and is kept out by it and by itself. Nil: the same as New.
 	Rival Make
 	Traits
 }
@@ -31,14 +31,21 @@ type Traits struct {
 	NonReentrant bool
 	// Listens: waiters are woken by messages. Otherwise they ask again by themselves, within milliseconds.
 	Listens bool
+	// Together: all waiters of a process ask Redis, because many can enter or because Redis keeps their order. Otherwise only the first
+	// does, and the others cost nothing.
+	Together bool
 	// HandsOver: a release can give the lock straight to the next waiter of its process.
 	HandsOver bool
+	// OnlyLengthens: an extension to less time than is left frees the lock no sooner.
+	OnlyLengthens bool
 	// Composed: the lock is made of others, such as a multi-lock, and a Handle's queries are not there.
 	Composed bool
 	// Key names one key of the lock, for a lock name that the name mapper has been through. Nil: the name itself.
 	Key func(name string) string
 	// Stays tells of a key that is meant to stay when nobody holds the lock any more. Nil: none is.
 	Stays func(key string) bool
+	// Forced tells of a key that a release by force leaves to its TTL. Nil: none is.
+	Forced func(key string) bool
 }
 
 // Topology is a kind of Redis.
@@ -113,6 +120,9 @@ func Run(t *testing.T, w Wiring) {
 	if w.Stays == nil {
 		w.Stays = func(string) bool { return false }
 	}
+	if w.Forced == nil {
+		w.Forced = func(string) bool { return false }
+	}
 	t.Run(w.Name, func(t *testing.T) {
 		t.Parallel()
 		for _, p := range contract() {
@@ -145,6 +155,7 @@ func exclusive(w Wiring) bool    { return !w.Shared }
 func reentrant(w Wiring) bool    { return !w.NonReentrant }
 func nonReentrant(w Wiring) bool { return w.NonReentrant }
 func counted(w Wiring) bool      { return w.Topology.Counts }
+func inTurn(w Wiring) bool       { return !w.Together }
 func queried(w Wiring) bool      { return !w.Composed }
 func listens(w Wiring) bool      { return w.Listens }
 func handsOver(w Wiring) bool    { return w.HandsOver }
