@@ -21,6 +21,9 @@ for i = 2, #KEYS do
         queue = redis.call('lrange', KEYS[i], 0, -1)
     elseif what == 'string' then
         token = redis.call('get', KEYS[i])
+        if not tonumber(token) then
+            token = '0'
+        end
     end
 end
 return {kind, redis.call('pttl', lock), fields, queue, token}

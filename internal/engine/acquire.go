@@ -79,10 +79,17 @@ func (a *acquisition) run() (*Hold, error) {
 	w := a.engine.enter(a)
 	h, err := a.compete(w)
 	a.engine.leave(w)
-	if late, lateErr := a.collectLast(err); h == nil {
-		h, err = late, lateErr
+	late := a.collectLast()
+	if h != nil && late != nil {
+		a.giveUp(late) // it was given what it had got by itself, and lost again
 	} else if late != nil {
-		_ = late.Unlock(a.caller)
+		h, err = late, nil
+	}
+	if h != nil {
+		if unwanted := a.refused(a.caller); unwanted != nil {
+			a.giveUp(h)
+			h, err = nil, unwanted
+		}
 	}
 	if h == nil {
 		a.standDown()
@@ -210,12 +217,16 @@ func (a *acquisition) pause(d time.Duration, wake, kick <-chan struct{}) error {
 
 // await returns nil when something comes by one of the channels, and otherwise the error that ends the call.
 func (a *acquisition) await(alarm <-chan time.Time, wake, kick <-chan struct{}) error {
+	shut := a.engine.shut
+	if a.tenure.count() > 0 && !a.engine.isClosing() {
+		shut = nil // see refused
+	}
 	select {
 	case <-alarm:
 	case <-wake:
 	case <-kick:
 	case <-a.ctx.Done():
-	case <-a.engine.shut:
+	case <-shut:
 	}
 	return a.refused(a.ctx)
 }
@@ -284,7 +295,7 @@ func (a *acquisition) attempt(stand bool) (h *Hold, ttl time.Duration, err error
 // what the owner is believed to hold may be gone.
 func (a *acquisition) excluded() error {
 	t := a.tenure
-	other, reason := a.obstacle()
+	other, epoch, reason := a.obstacle()
 	if other == nil {
 		return nil
 	}
@@ -295,33 +306,30 @@ func (a *acquisition) excluded() error {
 	if other.lock.Kind.Count(state, other.place.field) > 0 {
 		return fmt.Errorf("%w: owner %s %s", ErrReentry, t.owner, reason)
 	}
-	a.engine.mu.Lock()
-	lost := a.engine.loseLocked(other, errGone)
-	a.engine.mu.Unlock()
-	a.engine.tell(lost)
+	a.engine.endHolders(map[*tenure]int{other: epoch}, errGone)
 	return nil
 }
 
 // obstacle is what the owner holds and must not: the lock itself, if it is non-reentrant, or the side that excludes this one.
-func (a *acquisition) obstacle() (other *tenure, reason string) {
+func (a *acquisition) obstacle() (other *tenure, epoch int, reason string) {
 	e, t := a.engine, a.tenure
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if len(t.holds) > 0 {
 		if a.lock.NonReentrant {
-			return t, "holds it already, and the lock was made NonReentrant"
+			return t, t.trust.epoch, "holds it already, and the lock was made NonReentrant"
 		}
-		return nil, ""
+		return nil, 0, ""
 	}
 	side := a.lock.Kind.Excluded()
 	if side == "" {
-		return nil, ""
+		return nil, 0, ""
 	}
 	other = e.tenures[place{t.place.key, side, t.owner.String()}]
 	if other == nil || len(other.holds) == 0 {
-		return nil, ""
+		return nil, 0, ""
 	}
-	return other, "holds its " + side + " side, which would have to be released first"
+	return other, other.trust.epoch, "holds its " + side + " side, which would have to be released first"
 }
 
 func (a *acquisition) reenter() (*Hold, error) {
@@ -338,9 +346,13 @@ func (a *acquisition) reenter() (*Hold, error) {
 func (a *acquisition) acquire(stand bool) (*Hold, time.Duration, error) {
 	e, t := a.engine, a.tenure
 	t.lease = a.lease()
-	if t.wait = a.req.Wait; t.wait <= 0 {
-		t.wait = e.cfg.FairLockWaitTimeout
+	if !t.stands { // what it stands with is what it leaves with
+		t.wait = a.req.Wait
+		if t.wait <= 0 {
+			t.wait = e.cfg.FairLockWaitTimeout
+		}
 	}
+	t.stands = t.stands || stand
 	for again := false; ; again = true {
 		latch, sent := e.latches.next(), time.Now()
 		target := t.target(latch, t.lease)
@@ -355,6 +367,7 @@ func (a *acquisition) acquire(stand bool) (*Hold, time.Duration, error) {
 			t.trust.confirm(t.stackLocked(e.trustEnd(sent, t.lease), false))
 			t.series = series{began: sent}
 			e.mu.Unlock()
+			t.stands = false
 			h, err := a.grant(sent, grant.Token)
 			return h, 0, err
 		}
@@ -435,7 +448,9 @@ func (a *acquisition) standDown() {
 	if leave, due := e.leaving(t); due {
 		if _, err := call(e, leave); err != nil {
 			e.owe(t, "")
+			return
 		}
+		t.stands = false
 	}
 }
 
@@ -444,7 +459,7 @@ func (e *Engine) leaving(t *tenure) (lua.Call[bool], bool) {
 	e.mu.Lock()
 	idle := len(t.holds) == 0 && len(t.waiters) == 0
 	e.mu.Unlock()
-	if !idle {
+	if !idle || !t.stands {
 		return lua.Call[bool]{}, false
 	}
 	return t.lock.Kind.Leave(t.target("", t.lease))

@@ -34,11 +34,11 @@ type Engine struct {
 	life context.Context
 	end  context.CancelFunc
 	// shut is closed when no new acquisition is admitted any more: by Shutdown, or by Close.
-	shut     chan struct{}
-	shutOnce sync.Once
-	workers  sync.WaitGroup // the watchdog, its renewals, the settler, the teller of events
-	closed   chan struct{}  // closed when Close has done everything
-	close    sync.Once
+	shut      chan struct{}
+	shutOnce  sync.Once
+	workers   sync.WaitGroup // the watchdog, its renewals, the settler, the teller of events
+	closed    chan struct{}  // closed when Close has done everything
+	closeOnce sync.Once
 
 	// mu guards everything below, and what tenures, holds, rooms and acquisitions say of theirs. It is never held over network I/O,
 	// nor while a caller's code runs.
@@ -188,7 +188,7 @@ func (e *Engine) Shutdown(ctx context.Context) error {
 // timeout to put things in order: what they are just being granted is given back, and they leave the queues they stand in. It blocks
 // until the client's goroutines have ended, and can be called again.
 func (e *Engine) Close() {
-	e.close.Do(func() {
+	e.closeOnce.Do(func() {
 		e.shutOnce.Do(func() { close(e.shut) })
 		e.mu.Lock()
 		e.closing = true // no call can be admitted, and no hold be granted, after this

@@ -50,8 +50,7 @@ func (e *Engine) handOver(t *tenure, w *waiter) (done, doubt bool, err error) {
 		e.withdraw(w)
 		return true, false, errGone
 	case !ranNothing(err):
-		// The waiter asks for itself, and finds itself in the lock if this took effect. Should it have left by then, its debt
-		// frees the lock.
+		// The waiter asks for itself, and pays its debt before: should this have taken effect, that frees the lock first.
 		doubt = true
 		if count, settled := e.settle(t, latch, err); !settled {
 			e.owe(w.tenure, latch)
@@ -100,24 +99,22 @@ func (a *acquisition) collect() *Hold {
 	return h
 }
 
-// collectLast is for a waiter that has left without the lock, for the reason err: what was given to it at the last moment is
-// taken when it may be, and given back otherwise.
-func (a *acquisition) collectLast(err error) (*Hold, error) {
-	e := a.engine
-	e.mu.Lock()
+// collectLast is for a waiter that has left: it gives what was given to it at the last moment.
+func (a *acquisition) collectLast() *Hold {
+	a.engine.mu.Lock()
 	offered := a.offered
-	e.mu.Unlock()
+	a.engine.mu.Unlock()
 	if offered {
 		a.tenure.take(nil) // until the releasing side has its answer
 		a.tenure.give()
 	}
-	h := a.collect()
-	if h == nil {
-		return nil, err
-	}
-	if unwanted := a.refused(a.caller); unwanted != nil {
-		_ = h.Unlock(a.caller) // what it can't do now it does in the background
-		return nil, unwanted
-	}
-	return h, nil
+	return a.collect()
+}
+
+// giveUp releases a hold that nobody was told of. It is possible while the client closes, too.
+func (a *acquisition) giveUp(h *Hold) {
+	h.leave()
+	a.tenure.take(nil)
+	_ = a.engine.correct(a.tenure)
+	a.tenure.give()
 }

@@ -175,6 +175,7 @@ func (e *Engine) rearm(t *tenure, lease time.Duration, entry bool) (lua.Grant, e
 			return e.concludeRearm(t, sent, lease, entry, lua.Grant{}), nil
 		case again:
 			_ = e.correct(t)
+			e.close(t)
 			return lua.Grant{}, err
 		}
 		// Whether it took effect or not, it is barred now, and the same request can be made anew.
@@ -216,6 +217,14 @@ func (e *Engine) concludeRearm(t *tenure, sent time.Time, lease time.Duration, e
 		grant.Acquired = false
 	}
 	return grant
+}
+
+// close ends an arming of which it is not known whether it took effect, but that it can't any more.
+func (e *Engine) close(t *tenure) {
+	e.mu.Lock()
+	t.trust.close()
+	e.renewSoonLocked(t)
+	e.mu.Unlock()
 }
 
 func (e *Engine) undo(t *tenure, before time.Time) {

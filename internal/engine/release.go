@@ -46,6 +46,7 @@ func (e *Engine) releaseOnce(t *tenure, doubt bool) error {
 			// It took effect, or the lock was gone before: of a release whose answer was lost nobody can tell, nor needs to.
 			return e.concludeRelease(t, sent, end, lua.Release{}, true)
 		case again:
+			e.close(t)
 			return err
 		}
 		// It took effect, and is barred now. The same request can be made anew, and tells the rest.
@@ -58,6 +59,9 @@ func (e *Engine) concludeRelease(t *tenure, sent, end time.Time, reply lua.Relea
 	var lost []*Hold
 	left := len(t.holds)
 	held := reply.Held || left == 0 && doubt
+	if reply.Freed && left > 0 {
+		held = false // what was left of it had ended
+	}
 	switch {
 	case left == 0:
 	case !held:
@@ -132,7 +136,7 @@ func (e *Engine) ForceRelease(ctx context.Context, l *Lock) (bool, error) {
 		reply, err := call(e, l.Kind.ForceRelease(target))
 		if err == nil {
 			if reply.Freed {
-				e.endHolders(before)
+				e.endHolders(before, fmt.Errorf("%w: it was released by force", ErrLost))
 			}
 			if reply.Untold != "" {
 				err = fmt.Errorf("released, but the server refused to tell the waiters; grant the channel %s: %s",
@@ -152,16 +156,16 @@ func (e *Engine) holdersOf(l *Lock) map[*tenure]int {
 	defer e.mu.Unlock()
 	holders := make(map[*tenure]int)
 	for at, t := range e.tenures {
-		if at.key == l.Key && at.kind == l.Kind.Name() && len(t.holds) > 0 {
+		side := at.kind == l.Kind.Name() || l.Kind.Sibling() != nil && at.kind == l.Kind.Sibling().Name()
+		if at.key == l.Key && side && len(t.holds) > 0 {
 			holders[t] = t.trust.epoch
 		}
 	}
 	return holders
 }
 
-// endHolders ends this client's own holds of a lock that was released by force: the answer proves it, no renewal need find out.
-func (e *Engine) endHolders(holders map[*tenure]int) {
-	why := fmt.Errorf("%w: it was released by force", ErrLost)
+// endHolders ends this client's own holds of which the server's answer proves that they are gone; no renewal need find out.
+func (e *Engine) endHolders(holders map[*tenure]int, why error) {
 	e.mu.Lock()
 	var lost []*Hold
 	for t, epoch := range holders {

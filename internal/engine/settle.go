@@ -54,13 +54,13 @@ func (e *Engine) oweFor(t *tenure, latch string, lease time.Duration) {
 	if len(t.debts) == 0 {
 		t.users++
 		e.debtors[t] = struct{}{}
+		select {
+		case e.debtCame <- struct{}{}:
+		default:
+		}
 	}
 	lease = max(lease, e.cfg.LockWatchdogTimeout)
 	t.debts = append(t.debts, debt{latch, time.Now().Add(lease + e.cfg.Timeout)})
-	select {
-	case e.debtCame <- struct{}{}:
-	default:
-	}
 }
 
 // paidLocked takes the first n debts off a tenure.
@@ -70,6 +70,7 @@ func (e *Engine) paidLocked(t *tenure, n int) {
 		return
 	}
 	t.debts = nil
+	t.trust.close()
 	t.users--
 	delete(e.debtors, t)
 	e.forgetLocked(t)
@@ -100,13 +101,24 @@ func (e *Engine) payDebts(t *tenure) error {
 		}
 	}
 	e.mu.Lock()
-	extra := results[len(results)-1].Value > len(t.holds)
+	count := results[len(results)-1].Value
+	extra := count > len(t.holds)
+	lost := e.provenLocked(t, count)
 	e.paidLocked(t, len(debts))
 	e.mu.Unlock()
+	e.tell(lost)
 	if extra {
 		return e.correct(t)
 	}
 	return nil
+}
+
+// provenLocked ends the holds of an owner of whom the server knows nothing any more, while nothing of it is open.
+func (e *Engine) provenLocked(t *tenure, count int) []*Hold {
+	if count > 0 || len(t.holds) == 0 {
+		return nil
+	}
+	return e.loseLocked(t, errGone)
 }
 
 // settleDebts is the settler's goroutine.
@@ -118,28 +130,28 @@ func (e *Engine) settleDebts() {
 	for {
 		select {
 		case <-e.debtCame:
+			pace.Reset()
 		case <-timer.C:
 		case <-e.life.Done():
 			return
 		}
-		if e.settleRound() == 0 {
+		before, left := e.settleRound()
+		if left < before {
 			pace.Reset()
+		}
+		if left == 0 {
 			continue
 		}
+		// A new debtor does not wait for the others' pace, but for the shortest pause: a broken server is not asked in a loop.
 		timer.Reset(pace.NextBackOff())
-		select { // what came meanwhile has its turn after the pause, or a broken server would be asked without one
-		case <-timer.C:
-		case <-e.life.Done():
-			return
-		}
-		timer.Reset(0)
 	}
 }
 
-// settleRound tries to pay all debts once and returns how many tenures have some left. A tenure that is busy is left for the next
+// settleRound tries to pay all debts once, and returns how many tenures had some and how many have some left. A tenure that is busy is left for the next
 // round: its turn orders the settling before or after what the owner does.
-func (e *Engine) settleRound() int {
+func (e *Engine) settleRound() (before, left int) {
 	e.mu.Lock()
+	before = len(e.debtors)
 	var due []*tenure
 	for t := range e.debtors {
 		if !t.busy {
@@ -176,31 +188,41 @@ func (e *Engine) settleRound() int {
 		t.users--
 		e.forgetLocked(t)
 	}
-	return len(e.debtors)
+	return before, len(e.debtors)
 }
 
-// pay draws the conclusions from the answers to a tenure's debts. It returns true when the owner is to be released on the server.
+// pay draws the conclusions from the answers to a tenure's debts. It returns true when the owner is to be released on the server; the
+// last debt then stays until that is confirmed.
 func (e *Engine) pay(t *tenure, debts []debt, answers []lua.Result[int]) (extra bool) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
+	var refusal error
+	var lost []*Hold
 	paid := 0
+	e.mu.Lock()
 	for i, d := range debts {
 		err := answers[i].Err
 		if err != nil && (passing(err) || time.Now().Before(d.until)) {
 			break
 		}
-		if err != nil {
-			e.log.Warn("a request in doubt could not be settled; if it took effect, its lock has expired by now",
-				"lock", t.lock.Name, "owner", t.place.field, "error", describe(err))
-		} else {
-			extra = answers[i].Value > len(t.holds)
-		}
 		paid++
+		if err != nil {
+			refusal = err
+			continue
+		}
+		extra = answers[i].Value > len(t.holds)
+		if paid == len(debts) {
+			lost = e.provenLocked(t, answers[i].Value)
+		}
 	}
 	if extra {
-		paid-- // the last one stays until the release is confirmed
+		paid--
 	}
-	e.paidLocked(t, max(paid, 0))
+	e.paidLocked(t, paid)
+	e.mu.Unlock()
+	e.tell(lost)
+	if refusal != nil {
+		e.log.Warn("a request in doubt could not be settled; if it took effect, its lock has expired by now",
+			"lock", t.lock.Name, "owner", t.place.field, "error", describe(refusal))
+	}
 	return extra
 }
 
@@ -249,7 +271,10 @@ func (e *Engine) leaveQueues(tenures []*tenure) {
 		}
 	}
 	for i, result := range callAll(e, calls) {
-		if result.Err != nil && passing(result.Err) {
+		switch {
+		case result.Err == nil:
+			of[i].stands = false
+		case passing(result.Err):
 			e.owe(of[i], "")
 		}
 	}

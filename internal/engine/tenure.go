@@ -19,9 +19,10 @@ type tenure struct {
 	owner  Owner
 	place  place
 
-	// lease is what was armed last; a partial release arms it again. wait is for how long the owner counts as alive in a queue. Both
-	// belong to who has the turn.
+	// lease is what was armed last; a partial release arms it again. stands says that the owner may stand in a queue in Redis, and
+	// wait for how long it counts as alive there. All three belong to who has the turn.
 	lease, wait time.Duration
+	stands      bool
 
 	// The rest is guarded by engine.mu.
 
@@ -167,7 +168,7 @@ func (e *Engine) limitSiblingLocked(t *tenure, end time.Time) {
 	}
 	s := e.tenures[place{t.place.key, kind.Name(), kind.Field(t.owner.String())}]
 	if s != nil && len(s.holds) > 0 && end.Before(s.trust.until) {
-		s.trust.begin(end)
+		s.trust.limit(end)
 		e.renewSoonLocked(s)
 	}
 }

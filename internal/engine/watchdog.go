@@ -222,7 +222,7 @@ func (e *Engine) renewed(batch []renewing, sent time.Time, result lua.Result[[]b
 			t.renewal.lastErr = describe(result.Err)
 			event.Kind, event.Err = EventRenewalFailed, t.renewal.lastErr
 			e.renewSoonLocked(t)
-		case r.epoch != t.trust.epoch || len(t.debts) > 0:
+		case r.epoch != t.trust.epoch || t.trust.open || len(t.debts) > 0:
 			// It says nothing about what was armed since, or may still be.
 			e.renewSoonLocked(t)
 			continue
