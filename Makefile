@@ -18,9 +18,10 @@ SECONDS ?= 30
 TOOL := go tool -modfile=tools/go.mod
 BUILD := .build
 
-# Two packages at a time: several start servers and JVMs. No cached results: the cache does not know about servers.
+# One package at a time: they start servers and JVMs, and several hold locks by leases of a second or less. No cached
+# results: the cache does not know about servers.
 # Vetting is a step of its own.
-TESTFLAGS := -race -count=1 -p 2 -timeout 15m -vet=off
+TESTFLAGS := -race -count=1 -p 1 -timeout 15m -vet=off
 
 .PHONY: help setup test check check-gofmt check-vet check-lua test-tools lint fmt cover demo scripts interop \
 	matrix soak fuzz bench bench-quick bench-peers
