@@ -72,8 +72,9 @@ type Config struct {
 	// elsewhere it is PUBLISH and SUBSCRIBE whatever is set. Default ShardedSubscriptionAuto. YAML: shardedSubscriptionMode.
 	ShardedSubscriptionMode ShardedSubscriptionMode
 
-	// Timeout is how long one command's answer is waited for before the connection is taken for broken. Default 3 s; range 1 ms … 24 h.
-	// YAML: timeout.
+	// Timeout is how long one command's answer is waited for. Default 3 s; range 1 ms … 24 h. A connection on which nothing comes back any
+	// more is found out by a ping, 5 s plus this time later at the most (sooner with a short LockWatchdogTimeout); until then other
+	// commands go the same way, and fail in the same way. YAML: timeout.
 	Timeout time.Duration
 
 	// ConnectTimeout bounds the making of one connection, TLS and log-in included. Default 10 s; range 1 ms … 24 h. YAML: connectTimeout.
