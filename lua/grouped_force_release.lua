@@ -1,0 +1,34 @@
+-- Frees the values of a group whoever holds them, one owner or several, and wakes all waiters.
+--
+-- KEYS[1]    lock     hash of all groups of one name
+-- KEYS[2]    channel  where waiters listen
+-- ARGV[1]    publish  PUBLISH or SPUBLISH
+-- ARGV[2..]  value    fields of the values
+-- reply      0        nobody held any of them
+-- reply      1        freed
+-- reply      string   freed, but the server refused the message: its words
+--
+-- now is the server's; see grouped_acquire.
+
+local lock, channel = KEYS[1], KEYS[2]
+local publish = ARGV[1]
+local time = redis.call('time')
+local now = time[1] * 1000 + math.floor(time[2] / 1000)
+
+local freed = false
+for i = 2, #ARGV do
+    local holder = redis.call('hget', lock, ARGV[i])
+    if holder then
+        local holding = ARGV[i] .. ':' .. holder
+        freed = freed or tonumber(redis.call('hget', lock, holding .. ':expire_time') or 0) > now
+        redis.call('hdel', lock, ARGV[i], holding .. ':expire_time', holding .. ':lock_count')
+    end
+end
+if not freed then
+    return 0
+end
+local told = redis.pcall(publish, channel, '1')
+if type(told) == 'table' and told.err then
+    return told.err
+end
+return 1
