@@ -402,3 +402,23 @@ func TestLeaseThatNoAcquisitionCanKeepIsAnErrorInTheEnd(t *testing.T) {
 	}
 	nothingStays(t, server)
 }
+
+// stubborn is a member that is granted only when nobody wants it any more.
+type stubborn struct{ redlatch.Locker }
+
+func (s stubborn) Lock(ctx context.Context, opts ...redlatch.AcquireOption) (*redlatch.Hold, error) {
+	<-ctx.Done()
+	return s.Locker.Lock(context.WithoutCancel(ctx), opts...)
+}
+
+func TestMemberThatIsGrantedTooLateIsGivenBack(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	client := open(t, server.URL())
+	ctx, cancel := context.WithCancelCause(background)
+	waiter := start(t, ctx, multilock.New(rlock.New(client, "a"), stubborn{rlock.New(client, "b")}))
+	until(t, func() bool { return server.Do(t, "EXISTS", "a").Int() == 1 })
+	cancel(errGivenUp)
+	require.ErrorIs(t, waiter.fails(t), errGivenUp)
+	nothingLeft(t, server)
+}

@@ -97,6 +97,20 @@ func TestHoldIsLostWithAnyMemberAndSaysWhich(t *testing.T) {
 	nothingLeft(t, server)
 }
 
+func TestExtendFindsOutThatAMemberIsLost(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	client := open(t, server.URL())
+	hold := take(t, multilock.New(rlock.New(client, "a"), rlock.New(client, "b")), redlatch.WithLease(time.Hour))
+	server.Do(t, "DEL", "b")
+	err := hold.Extend(background, 2*time.Hour)
+	require.ErrorIs(t, err, redlatch.ErrLost)
+	require.ErrorContains(t, err, "member 2")
+	isLost(t, hold, redlatch.ErrLost)
+	require.ErrorIs(t, hold.Unlock(background), redlatch.ErrLost)
+	nothingLeft(t, server)
+}
+
 func TestReleaseByForceOfAMemberIsNoticedAtOnce(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
