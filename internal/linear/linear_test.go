@@ -152,9 +152,8 @@ func TestDeadEndIsShown(t *testing.T) {
 	err := check(t, linear.Plain, after(take(1, true), wait(take(3, false)), take(2, true), free(1, true)))
 	require.ErrorIs(t, err, linear.ErrImpossible)
 	require.EqualError(t, err, `no order of the calls explains their answers:
-2 of 4 calls can be put in order, the last of them
+1 of 3 calls can be put in order, the last of them
       0.000 …     5.001 ms  owner 1: acquire: true
-     10.000 …    15.001 ms  owner 3: acquire, waiting 1s: false
 then: owner 1 holds it, 1 deep; none of these can come next
      20.000 …    25.001 ms  owner 2: acquire: true
 `)

@@ -2,6 +2,7 @@ package linear
 
 import (
 	"fmt"
+	"hash/maphash"
 	"strings"
 
 	"github.com/anishathalye/porcupine"
@@ -29,12 +30,14 @@ func model[S interface {
 	fmt.Stringer
 }](start S, step func(S, Call, Answer) (S, bool),
 ) Model {
+	seed := maphash.MakeSeed()
 	return Model{porcupine.Model{
 		Init: func() any { return start },
 		Step: func(state, input, output any) (bool, any) {
 			next, right := step(state.(S), input.(Call), output.(Answer))
 			return right, next
 		},
+		Hash:          func(state any) uint64 { return maphash.Comparable(seed, state.(S)) },
 		DescribeState: func(state any) string { return state.(S).String() },
 	}}
 }
