@@ -97,7 +97,7 @@ func groupedEffects() []effect {
 	return []effect{
 		{name: "grouped acquire", ask: groupedAcquire(mine, both...), owner: counter, barred: barred},
 		{name: "grouped re-enter", given: once, ask: groupedReenter(2, true), owner: counter, count: 1, barred: notEntered},
-		{name: "grouped extend", given: twice, ask: groupedReenter(2, false), owner: counter, count: 2, barred: notEntered},
+		{name: "grouped extend", given: twice, ask: groupedReenter(3, false), owner: counter, count: 2, barred: notEntered},
 		{
 			name: "grouped release", given: once, ask: groupedRelease(mine, 0, both...),
 			owner: counter, count: 1, barred: unheld, frees: true, rewake: true,
