@@ -50,7 +50,7 @@ type typedCall struct {
 
 // typedCalls has at least one row for each of those functions.
 func typedCalls() []typedCall {
-	return slices.Concat(plainCalls(), fairCalls(), fencedCalls(), readWriteCalls(), gateCalls())
+	return slices.Concat(plainCalls(), fairCalls(), fencedCalls(), readWriteCalls(), groupedCalls(), gateCalls())
 }
 
 const sentLease, sentBar, sentWait = 30 * time.Second, time.Minute, 90 * time.Second

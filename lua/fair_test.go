@@ -1,7 +1,6 @@
 package lua_test
 
 import (
-	"strconv"
 	"testing"
 	"time"
 
@@ -428,18 +427,20 @@ func TestFairCountsTheDeadByTheServersClock(t *testing.T) {
 	server := miniredis.RunT(t)
 	server.SetTime(now)
 	conn := connect(t, server)
-	for i, r := range []struct {
-		death time.Duration
-		reply any
+	for name, c := range map[string]struct {
+		given state
+		ask   func(*site) request
 	}{
-		{-time.Millisecond, taken},
-		{0, taken},
-		{time.Millisecond, lua.Grant{TTL: time.Millisecond}},
+		"asking": {others, ask(own)}, "releasing": {hadOnce, fairRelease(own, 0)}, "releasing by force": {others, fairForceRelease},
 	} {
-		s := newSite(t, conn, "PUBLISH", "lock-"+strconv.Itoa(i)+"-")
-		require.Equal(t, now.UnixMilli(), s.epoch)
-		s.set(t, nobody.waiting(waiter{next, r.death}))
-		value, err := ask(own)(s).run(t.Context(), conn)
-		s.requireReply(t, 1, r.reply, value, err)
+		for _, death := range []time.Duration{-time.Millisecond, 0, time.Millisecond} {
+			s := newSite(t, conn, "PUBLISH", "lock "+name+death.String())
+			require.Equal(t, now.UnixMilli(), s.epoch)
+			s.set(t, c.given.waiting(waiter{next, death}))
+			_, err := c.ask(s).run(t.Context(), conn)
+			require.NoError(t, err)
+			queue, alive := s.keys(t)[s.fair.Queue]
+			require.Equal(t, death > 0, alive, "%s, %v before death: %s", name, death, queue)
+		}
 	}
 }

@@ -17,7 +17,7 @@ import (
 // RL-19: a key of another type is not a lock: the server's words come back, and the key stays as it was.
 func TestWrongTypeIsRefusedAndUntouched(t *testing.T) {
 	elsewise := map[string]any{
-		"renew": []bool{false}, "read renew": []bool{false},
+		"renew": []bool{false}, "read renew": []bool{false}, "grouped renew": []bool{false},
 		"fair leave": false, // it reads the queue alone
 	}
 	var rows []row
