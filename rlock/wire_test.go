@@ -2,6 +2,7 @@ package rlock_test
 
 import (
 	"context"
+	"math"
 	"testing"
 	"time"
 
@@ -246,4 +247,17 @@ func TestSpinLockTellsNobody(t *testing.T) {
 	require.True(t, freed)
 	require.Empty(t, heard.Messages(t))
 	require.Empty(t, server.Snapshot(t).Entries)
+}
+
+// RL-11: no number of retries makes a release fail or leaves a key.
+func TestAnyNumberOfRetriesReleases(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	for _, attempts := range []int{config.NoRetry, 1, math.MaxInt32} {
+		client := open(t, server.URL(), func(c *config.Config) { c.RetryAttempts = attempts })
+		outer := lock(t, context.Background(), rlock.New(client, name))
+		unlock(t, lock(t, outer.Context(), rlock.New(client, name)))
+		unlock(t, outer)
+		require.Empty(t, server.Snapshot(t).Entries)
+	}
 }

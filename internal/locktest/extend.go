@@ -42,11 +42,11 @@ func (s *stage) extendsShorter() {
 
 func (s *stage) extendsWatched() {
 	seen := make(events, 100)
-	here, there := s.observed(seen, watchdog(lively())), s.process()
+	here, there := s.observed(seen, watchdog(s.lively())), s.process()
 	hold := s.take(context.Background(), s.lock(here))
-	s.NoError(hold.Extend(context.Background(), lively()*2/3))
+	s.NoError(hold.Extend(context.Background(), s.lively()*2/3))
 	began := time.Now()
-	for time.Since(began) < lively()*3/2 {
+	for time.Since(began) < s.lively()*3/2 {
 		s.awaits(seen, redlatch.EventRenewed)
 	}
 	s.NoError(hold.Err())

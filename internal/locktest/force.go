@@ -47,13 +47,13 @@ func (s *stage) forcesOwn() {
 }
 
 func (s *stage) forcesForeign() {
-	here, there := s.process(watchdog(lively())), s.process()
+	here, there := s.process(watchdog(s.lively())), s.process()
 	hold := s.take(context.Background(), s.lock(here))
 	s.force(there, true)
 	next := s.take(context.Background(), s.rival(there), redlatch.WithLease(time.Hour))
 	began := time.Now()
 	s.isLost(hold, redlatch.ErrLost)
-	s.Less(time.Since(began), lively(), "a renewal is due every third of the watchdog timeout")
+	s.Less(time.Since(began), s.lively(), "a renewal is due every third of the watchdog timeout")
 	s.ErrorIs(hold.Unlock(context.Background()), redlatch.ErrLost)
 	s.ttlBetween(s.handle(there), 50*time.Minute, time.Hour)
 	s.release(next)

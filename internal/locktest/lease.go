@@ -9,8 +9,13 @@ import (
 )
 
 // lively is a watchdog timeout for tests that wait for renewals. They are due after a third of it, so that nobody must sleep for
-// two thirds.
-func lively() time.Duration { return Span(900 * time.Millisecond) }
+// two thirds; on a slow topology they take a part of that for themselves.
+func (s *stage) lively() time.Duration {
+	if s.wiring.Topology.Slow {
+		return Span(1800 * time.Millisecond)
+	}
+	return Span(900 * time.Millisecond)
+}
 
 func watchdog(d time.Duration) func(*config.Config) {
 	return func(c *config.Config) { c.LockWatchdogTimeout = d }
@@ -116,10 +121,10 @@ func (s *stage) fixedLease() {
 
 func (s *stage) watchdogKeeps() {
 	seen := make(events, 100)
-	here, there := s.observed(seen, watchdog(lively())), s.process()
+	here, there := s.observed(seen, watchdog(s.lively())), s.process()
 	began := time.Now()
 	hold := s.take(context.Background(), s.lock(here))
-	for time.Since(began) < 3*lively() {
+	for time.Since(began) < 3*s.lively() {
 		s.awaits(seen, redlatch.EventRenewed)
 		s.NoError(hold.Err())
 		s.isHeld(s.rival(there))
@@ -132,16 +137,16 @@ func (s *stage) watchdogKeeps() {
 
 // renewsInTime looks at the TTL as often as it can.
 func (s *stage) renewsInTime() {
-	p := s.process(watchdog(lively()))
+	p := s.process(watchdog(s.lively()))
 	h := s.handle(p)
 	hold := s.take(context.Background(), h)
-	lowest, began := lively(), time.Now()
-	for time.Since(began) < lively()*3/2 {
+	lowest, began := s.lively(), time.Now()
+	for time.Since(began) < s.lively()*3/2 {
 		ttl, err := h.RemainingTTL(context.Background())
 		s.NoError(err)
 		lowest = min(lowest, ttl)
 	}
-	s.Greater(lowest, lively()/3, "a renewal is due when two thirds are left")
+	s.Greater(lowest, s.lively()/3, "a renewal is due when two thirds are left")
 	s.release(hold)
 }
 
@@ -162,7 +167,7 @@ func (s *stage) maxHold() {
 // renewalEnds lets a second lock tell the time: when it has been renewed again and again, the first one would have been too.
 func (s *stage) renewalEnds() {
 	seen := make(events, 1000)
-	p := s.observed(seen, watchdog(lively()))
+	p := s.observed(seen, watchdog(s.lively()))
 	clock := s.take(context.Background(), s.wiring.New(p, "the clock"))
 	for range 5 {
 		s.release(s.take(context.Background(), s.lock(p)))
@@ -178,13 +183,13 @@ func (s *stage) renewalEnds() {
 
 func (s *stage) renewsAfterLoss() {
 	seen := make(events, 1000)
-	p := s.observed(seen, watchdog(lively()))
+	p := s.observed(seen, watchdog(s.lively()))
 	ctx := redlatch.WithOwner(context.Background(), p.Client().NewOwner())
 	lost := s.take(ctx, s.lock(p), redlatch.WithLease(Span(100*time.Millisecond)))
 	s.isLost(lost, redlatch.ErrLost)
 	hold := s.take(ctx, s.lock(p)) // the same owner
 	began := time.Now()
-	for time.Since(began) < lively()*3/2 {
+	for time.Since(began) < s.lively()*3/2 {
 		s.awaits(seen, redlatch.EventRenewed)
 	}
 	s.NoError(hold.Err())
@@ -239,15 +244,18 @@ func (s *stage) tellsEvents() {
 }
 
 func (s *stage) renewsMany() {
-	const locks = 30
+	locks := 30
+	if s.wiring.Topology.Slow {
+		locks = 15
+	}
 	seen := make(events, 10_000)
-	p := s.observed(seen, watchdog(lively()), func(c *config.Config) { c.LockWatchdogBatchSize = 7 })
+	p := s.observed(seen, watchdog(s.lively()), func(c *config.Config) { c.LockWatchdogBatchSize = 7 })
 	var holds []*redlatch.Hold
 	for i := range locks {
 		holds = append(holds, s.take(context.Background(), s.wiring.New(p, lockName+string(rune('A'+i)))))
 	}
 	began := time.Now()
-	for time.Since(began) < 2*lively() {
+	for time.Since(began) < 2*s.lively() {
 		s.awaits(seen, redlatch.EventRenewed)
 	}
 	for _, h := range holds {

@@ -268,9 +268,9 @@ func (s *stage) leasesDoNotLeak() {
 
 func (s *stage) renewsInnerLease() {
 	seen := make(events, 100)
-	here, there := s.observed(seen, watchdog(lively())), s.process()
+	here, there := s.observed(seen, watchdog(s.lively())), s.process()
 	outer := s.take(context.Background(), s.lock(here))
-	inner := s.take(outer.Context(), s.lock(here), redlatch.WithLease(lively()))
+	inner := s.take(outer.Context(), s.lock(here), redlatch.WithLease(s.lively()))
 	for range 4 {
 		s.awaits(seen, redlatch.EventRenewed)
 	}
