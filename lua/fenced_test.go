@@ -121,7 +121,9 @@ func TestFencedHandOver(t *testing.T) {
 		},
 		{
 			promise: "leaves the old owner nothing to release or renew", given: hadOnce.fencedBy("41"), steps: []step{
-				{fencedHandOver(own, next), takenWith(42)}, {release(own, 0), unheld}, {renew(own), []bool{false}},
+				{fencedHandOver(own, next), takenWith(42)},
+				{release(own, 0), unheld},
+				{renew(own), []bool{false}},
 				{fencedReenter(own, 2, true), notEntered},
 			}, after: holds(next, 1).fencedBy("42"),
 		},

@@ -44,14 +44,19 @@ func TestRequestThatArrivesAfterItsEffectWasUndoneChangesNothing(t *testing.T) {
 		},
 		{
 			promise: "fenced re-entry, and spends no token", given: once, steps: []step{
-				{fencedReenter(own, 2, true), takenWith(42)}, {settle(own), 2}, {fresh(release(own, 1)), remains},
+				{fencedReenter(own, 2, true), takenWith(42)},
+				{settle(own), 2},
+				{fresh(release(own, 1)), remains},
 				{fencedReenter(own, 2, true), notEntered},
 			}, after: holds(own, 1).fencedBy("42").latched(),
 		},
 		{
 			promise: "fenced hand-over, and spends no token", given: once, steps: []step{
-				{fencedHandOver(own, next), takenWith(42)}, {settle(next), 1}, {fresh(release(next, 0)), freed},
-				{fresh(fencedAcquire(own)), takenWith(43)}, {fencedHandOver(own, next), notPassed},
+				{fencedHandOver(own, next), takenWith(42)},
+				{settle(next), 1},
+				{fresh(release(next, 0)), freed},
+				{fresh(fencedAcquire(own)), takenWith(43)},
+				{fencedHandOver(own, next), notPassed},
 			}, after: holds(own, 1).fencedBy("43").latched(), messages: 1,
 		},
 		{
@@ -71,7 +76,9 @@ func TestRequestThatArrivesAfterItsEffectWasUndoneChangesNothing(t *testing.T) {
 		},
 		{
 			promise: "write re-entry", given: writes(writer(own), 1), steps: []step{
-				{writeReenter(own, 2, true), taken}, {settle(writer(own)), 2}, {fresh(writeRelease(own, 1)), remains},
+				{writeReenter(own, 2, true), taken},
+				{settle(writer(own)), 2},
+				{fresh(writeRelease(own, 1)), remains},
 				{writeReenter(own, 2, true), notEntered},
 			}, after: writes(writer(own), 1).atLease().latched(),
 		},
