@@ -71,7 +71,11 @@ func (a *acquisition) run() (*Hold, error) {
 		return nil, err
 	}
 	if a.req.Wait == 0 {
-		return a.once()
+		h, err := a.once()
+		if h == nil {
+			a.standDown() // an earlier call of the same owner may not have been able to
+		}
+		return h, err
 	}
 	if a.lock.Spin != nil {
 		a.spin = a.lock.Spin()
@@ -443,7 +447,9 @@ func (a *acquisition) standDown() {
 	if _, kept := a.lock.Kind.Leave(Target{}); !kept {
 		return
 	}
-	t.take(nil)
+	if !t.take(a.engine.life.Done()) {
+		return
+	}
 	defer t.give()
 	if leave, due := e.leaving(t); due {
 		if _, err := call(e, leave); err != nil {
@@ -454,13 +460,21 @@ func (a *acquisition) standDown() {
 	}
 }
 
-// leaving is the request that takes an owner out of the queue in Redis, when it neither holds nor waits.
+// leaving is the request that takes an owner out of the queue in Redis, when it stands there and neither holds nor waits.
 func (e *Engine) leaving(t *tenure) (lua.Call[bool], bool) {
 	e.mu.Lock()
-	idle := len(t.holds) == 0 && len(t.waiters) == 0
+	due := t.mustLeaveLocked()
 	e.mu.Unlock()
-	if !idle || !t.stands {
+	if !due {
 		return lua.Call[bool]{}, false
 	}
 	return t.lock.Kind.Leave(t.target("", t.lease))
+}
+
+// mustLeaveLocked is for who has the turn.
+func (t *tenure) mustLeaveLocked() bool {
+	if _, kept := t.lock.Kind.Leave(Target{}); !kept {
+		return false
+	}
+	return t.stands && len(t.holds) == 0 && len(t.waiters) == 0
 }

@@ -170,17 +170,17 @@ func (e *Engine) settleRound() (before, left int) {
 		all = append(all, asks...)
 	}
 	results := callAll(e, all)
-	var extra, idle []*tenure
+	var extra, rest []*tenure
 	for i, t := range due {
 		own := results[:len(debts[i])]
 		results = results[len(own):]
 		if e.pay(t, debts[i], own) {
 			extra = append(extra, t)
 		} else {
-			idle = append(idle, t)
+			rest = append(rest, t)
 		}
 	}
-	e.leaveQueues(idle)
+	e.leaveQueues(rest)
 	e.correctAll(extra)
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -191,8 +191,8 @@ func (e *Engine) settleRound() (before, left int) {
 	return before, len(e.debtors)
 }
 
-// pay draws the conclusions from the answers to a tenure's debts. It returns true when the owner is to be released on the server; the
-// last debt then stays until that is confirmed.
+// pay draws the conclusions from the answers to a tenure's debts. It returns true when the owner is to be released on the server. The
+// last debt stays until that is confirmed, or until the owner has left the queue that it stands in.
 func (e *Engine) pay(t *tenure, debts []debt, answers []lua.Result[int]) (extra bool) {
 	var refusal error
 	var lost []*Hold
@@ -213,7 +213,9 @@ func (e *Engine) pay(t *tenure, debts []debt, answers []lua.Result[int]) (extra 
 			lost = e.provenLocked(t, answers[i].Value)
 		}
 	}
-	if extra {
+	all := paid == len(debts)
+	extra = extra && all
+	if all && (extra || t.mustLeaveLocked()) {
 		paid--
 	}
 	e.paidLocked(t, paid)
@@ -258,24 +260,25 @@ func (e *Engine) correctAll(tenures []*tenure) {
 	}
 }
 
-// leaveQueues takes those who neither hold nor wait out of the queues in Redis, and gives the turns.
+// leaveQueues takes those who neither hold nor wait out of the queues in Redis, where nothing else of theirs is in doubt, and gives the
+// turns of all.
 func (e *Engine) leaveQueues(tenures []*tenure) {
 	var calls []lua.Call[bool]
 	var of []*tenure
 	for _, t := range tenures {
 		e.mu.Lock()
-		paid := len(t.debts) == 0
+		settled := len(t.debts) == 1
 		e.mu.Unlock()
-		if leave, due := e.leaving(t); due && paid {
+		if leave, due := e.leaving(t); due && settled {
 			calls, of = append(calls, leave), append(of, t)
 		}
 	}
 	for i, result := range callAll(e, calls) {
-		switch {
-		case result.Err == nil:
+		if result.Err == nil || !passing(result.Err) {
 			of[i].stands = false
-		case passing(result.Err):
-			e.owe(of[i], "")
+			e.mu.Lock()
+			e.paidLocked(of[i], 1)
+			e.mu.Unlock()
 		}
 	}
 	for _, t := range tenures {
