@@ -50,7 +50,7 @@ func rowOf(pkg, test string) row {
 	switch {
 	case test == "":
 		return row{direction: noDirection, topic: pkg}
-	case parts[0] != root:
+	case !strings.HasPrefix(parts[0], root):
 		return row{id: parts[0], direction: noDirection, topic: parts[0]}
 	case len(parts) == 1:
 		return row{id: root, direction: noDirection, topic: root}
