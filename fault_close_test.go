@@ -56,7 +56,15 @@ func TestCloseDoesNotWaitForAFrozenServer(t *testing.T) {
 	require.Less(t, time.Since(began), 4*commandTimeout()+2*time.Second+locktest.Span(500*time.Millisecond))
 	r.server.Cont(t)
 	r.release(taken)
-	require.Len(t, r.locks(), 1, "the key of a hold is left to expire")
+	// The key of the hold is left to expire, and maybe one more: what was sent to the frozen server can run when it goes on,
+	// and nobody is there any more to take it back.
+	left := r.locks()
+	require.NotEmpty(t, left)
+	require.LessOrEqual(t, len(left), 2)
+	for _, l := range left {
+		require.Contains(t, []string{"order:1002", "order:1003"}, l.Key)
+		require.Positive(t, l.TTL)
+	}
 }
 
 // Shutdown with a request in doubt waits for its settling, and not for ever.
