@@ -2,7 +2,7 @@ package redlatch
 
 import (
 	"context"
-	"fmt"
+	"errors"
 	"log/slog"
 
 	"github.com/redis/rueidis"
@@ -44,7 +44,7 @@ func WithRedis(r rueidis.Client) Option {
 	return func(o *options) {
 		o.Redis = r
 		if r == nil {
-			o.err = fmt.Errorf("WithRedis: the rueidis client is nil")
+			o.err = errors.New("WithRedis: the rueidis client is nil")
 		}
 	}
 }
@@ -61,8 +61,13 @@ func Open(ctx context.Context, cfg config.Config, opts ...Option) (*Client, erro
 	if o.err != nil {
 		return nil, wrap("open", cfg.Servers.String(), o.err)
 	}
-	if o.Redis != nil && cfg.Servers.Mode() == config.ModeNone {
+	switch mode := cfg.Servers.Mode(); {
+	case o.Redis != nil && mode == config.ModeNone:
 		cfg.Servers = config.External()
+	case o.Redis != nil && mode != config.ModeExternal:
+		return nil, wrap("open", cfg.Servers.String(), errors.New("WithRedis brings its own connection; leave Servers unset"))
+	case o.Redis == nil && mode == config.ModeExternal:
+		return nil, wrap("open", cfg.Servers.String(), errors.New("external Servers need a connection; pass it by WithRedis"))
 	}
 	e, err := engine.Open(ctx, cfg, o.Options)
 	if err != nil {
