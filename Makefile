@@ -46,7 +46,7 @@ check-gofmt:
 # With -race, so that the packages compiled for vetting are those that the tests use; with the tag, so that soak tests
 # are at least compiled.
 check-vet:
-	@go vet -race -tags soak ./...
+	@go vet -race -tags soak,crowd ./...
 	@go -C tools vet -race ./...
 
 check-lua:
@@ -77,9 +77,9 @@ demo: ## see one lock pass between workers; ARGS=--java adds a JVM
 scripts: ## list the Lua scripts that Redlatch runs on the server
 	@go run ./cmd/redlatch scripts $(ARGS)
 
-interop: ## Go and a real Redisson JVM on one Redis: a line for each direction and topic
+interop: ## Go and a real Redisson JVM on one Redis: a line for each direction and topic; crowds of processes too
 	@scripts/setup.sh go cc redis java maven
-	@go test -json -race -count=1 -p 1 -timeout 30m $(ARGS) ./interop/... | go -C tools run ./interoptable
+	@go test -json -race -count=1 -p 1 -timeout 30m -tags crowd $(ARGS) ./interop/... | go -C tools run ./interoptable
 
 matrix: ## every server, topology and Redisson release (comes with a later release)
 	@echo "make matrix comes with a later release; this one is tested by make test, on one redis-server and one Redisson" >&2
