@@ -8,7 +8,7 @@
 -- reply      1        freed
 -- reply      string   freed, but the server refused the message: its words
 --
--- now is the server's; see grouped_acquire.
+-- On the two messages see grouped_release; now is the server's, see grouped_acquire.
 
 local lock, channel = KEYS[1], KEYS[2]
 local publish = ARGV[1]
@@ -27,7 +27,8 @@ end
 if not freed then
     return 0
 end
-local told = redis.pcall(publish, channel, '1')
+redis.pcall(publish, channel, '1')
+local told = redis.pcall(publish, channel, '0')
 if type(told) == 'table' and told.err then
     return told.err
 end

@@ -13,19 +13,14 @@
 -- reply      1        freed
 -- reply      string   freed, but the server refused the message: its words
 --
--- The message is 1, not 0: a JVM wakes a single waiter for a 0, and on this channel, which all values share, that one may
--- wait for another value. When there is no hash at all the waiters are woken too, as by Redisson.
--- now is the server's; see grouped_acquire.
+-- All values share the channel, and a JVM wakes a single waiter for a 0, who may wait for another value. So a 1 goes before
+-- it, which wakes all that sleep; the 0 is for the one who is about to. now is the server's; see grouped_acquire.
 
 local lock, channel, latch = KEYS[1], KEYS[2], KEYS[3]
 local owner, count, lease, publish = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3]), ARGV[4]
 local time = redis.call('time')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 
-if redis.call('exists', lock) == 0 then
-    redis.pcall(publish, channel, '1')
-    return nil
-end
 if redis.call('exists', latch) == 1 then
     return nil
 end
@@ -67,7 +62,11 @@ end
 for _, value in ipairs(own) do
     redis.call('hdel', lock, value)
 end
-local told = #own > 0 and redis.pcall(publish, channel, '1')
+local told
+if #own > 0 then
+    redis.pcall(publish, channel, '1')
+    told = redis.pcall(publish, channel, '0')
+end
 if not held then
     return nil
 end
