@@ -26,13 +26,14 @@ type family struct {
 	name    string
 	model   linear.Model
 	sides   map[linear.Side]kind
+	owners  int    // of each client: the more wait at a time, the more orders there are to be tried, and most with readers
 	channel string // where its releases are announced, before the name in braces
 }
 
 var (
-	plainFamily  = family{"plain", linear.Plain, map[linear.Side]kind{linear.Whole: plain}, "redisson_lock__channel:"}
-	fencedFamily = family{"fenced", linear.Fenced, map[linear.Side]kind{linear.Whole: fenced}, "redisson_lock__channel:"}
-	rwFamily     = family{"read-write", linear.ReadWrite, map[linear.Side]kind{linear.Read: read, linear.Write: write}, "redisson_rwlock:"}
+	plainFamily  = family{"plain", linear.Plain, map[linear.Side]kind{linear.Whole: plain}, 3, "redisson_lock__channel:"}
+	fencedFamily = family{"fenced", linear.Fenced, map[linear.Side]kind{linear.Whole: fenced}, 3, "redisson_lock__channel:"}
+	rwFamily     = family{"read-write", linear.ReadWrite, map[linear.Side]kind{linear.Read: read, linear.Write: write}, 2, "redisson_rwlock:"}
 )
 
 // TestHistories records what owners in both languages are answered when all of them are at one lock, and asks whether one lock can have
@@ -112,9 +113,8 @@ func newScene(t *testing.T) *scene {
 }
 
 const (
-	ownersEach = 3  // of each client
-	rounds     = 12 // of each owner
-	patience   = 10 * time.Second
+	rounds   = 12              // of each owner
+	patience = 5 * time.Second // a thousand times longer than anybody holds a lock
 )
 
 // record lets all owners do random things to a new lock at once, and takes down their calls. With a fault, one owner of each Go client has
@@ -130,7 +130,7 @@ func (s *scene) record(t *testing.T, fam family, seed uint64, broken fault) *lin
 	}
 	b := bench{s.conn, lockName, fam.channel + "{" + lockName + "}"}
 	for i := range 2 {
-		for j := range ownersEach {
+		for j := range fam.owners {
 			rng := rand.New(rand.NewPCG(seed, uint64(len(players))))
 			inGo := newGoActor(s.goes[i], fam, lockName)
 			if broken != nil && j == 0 {
@@ -237,7 +237,10 @@ func (p *player) wait() time.Duration {
 
 func (p *player) acquire(ctx context.Context, side linear.Side, wait time.Duration) error {
 	a, err := p.call(ctx, linear.Call{Act: linear.Acquire, Side: side, Wait: wait})
-	if err == nil && !a.OK && wait == patience {
+	// Redisson's waiters for a side of a read/write lock can miss a message: when a writer leaves, as many are woken as sleep at that
+	// moment, and not who has just been refused and is about to. Seen once in some hundred histories, also after releases in Java.
+	mayMiss := !p.inGo && side != linear.Whole
+	if err == nil && !a.OK && wait == patience && !mayMiss {
 		err = fmt.Errorf("waited %v for a lock that nobody holds for long: a wake-up was lost", wait)
 	}
 	if a.OK {
