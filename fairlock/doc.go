@@ -10,7 +10,8 @@
 // # What is not
 //
 // A waiter that dies stands in the queue until its time of death, W after its turn could have come: the wait of its call, or
-// config.Config.FairLockWaitTimeout without one. Who stands behind it waits for as long, and no longer. Waits of different
+// config.Config.FairLockWaitTimeout without one. Who stands behind it waits for as long, or up to the fallback poll longer: an
+// acquisition moves the times of death forward, which a waiter that sleeps until the one it was told does not see. Waits of different
 // length on one lock make each other's times of death earlier than meant, in Redisson too (wire-protocol.md §14): a live
 // waiter that was dropped so comes back to the end of the queue when it next asks, at the fallback poll at the latest. The price of
 // order is speed: each acquisition walks the whole queue, and nothing is handed over within a process. A TryLock without a wait
