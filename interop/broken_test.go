@@ -1,3 +1,5 @@
+//go:build crowd
+
 package interop
 
 import (

@@ -27,9 +27,8 @@ import (
 // kept. That, and one key for any number of values, is what a Group has over a New of many locks.
 //
 // What Redis keeps is one hash with three fields for each value (wire-protocol.md §11): who holds it, how often, and until when. Values end one by
-// one at that time, which the scripts compare with the server's clock. A Java client compares with its own: where it runs ahead of the
-// server by more than a lease has left, it takes what is still held. Keep clocks closer than two thirds of LockWatchdogTimeout, and
-// closer than the shortest WithLease.
+// one at that time, which the scripts compare with the server's clock. A Java client compares with its own. With the watchdog it may be
+// wrong by less than two thirds of LockWatchdogTimeout; of a fixed lease the last part is not protected, as long as the clocks differ.
 //
 // An owner enters again what it holds: the same values. A group that has values in common with another one that its owner holds, and is not
 // the same, fails at once with redlatch.ErrReentry instead of waiting for itself; Redisson would let it in. Take all values in one

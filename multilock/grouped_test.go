@@ -1,12 +1,44 @@
 package multilock_test
 
 import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
 	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/internal/locktest"
+	"github.com/redlatch/redlatch/internal/redistest"
 	"github.com/redlatch/redlatch/multilock"
+	"github.com/redlatch/redlatch/rlock"
 )
+
+// A transfer takes both of its accounts at once. Another one that has an account in common waits, all others don't.
+func ExampleNewGroup() {
+	ctx := context.Background()
+	client, stop := connect(ctx)
+	defer stop()
+	transfer := func(from, to string) *multilock.Group { return multilock.NewGroup(client, "accounts", from, to) }
+
+	err := redlatch.Do(ctx, transfer("anna", "ben"), func(context.Context) error {
+		_, err := transfer("ben", "carla").TryLock(ctx)
+		fmt.Println(isNotAcquired(err))
+		other, err := transfer("carla", "dora").TryLock(ctx)
+		fmt.Println(err)
+		return other.Unlock(ctx)
+	})
+	fmt.Println(err)
+	// Output:
+	// true
+	// <nil>
+	// <nil>
+}
 
 func TestGroupContract(t *testing.T) {
 	t.Parallel()
@@ -22,4 +54,320 @@ func TestGroupContract(t *testing.T) {
 			})
 		})
 	}
+}
+
+// redissonFields are fields that Redisson 4.7.0 was seen to make of values with its StringCodec.
+var redissonFields = map[string]string{
+	"a": "qwvAS12pR0CgRitaypEjUw", "b": "Q5CdP+xmkHdTGWYr64Lw6A", "c": "b/ERpQOx2r8GXiGBU6d0Hg", "d": "cCV/U3K/CnVMICY6x8GOAQ",
+	"e": "tJRIHtwLw/UZfoKTkKzmFA", "x": "Bt/D4wylKYCgzX0jVwjowg", "z": "vwOR5fJTI35BKAC66TjxhQ",
+	"": "t6rZwibGo2uy1OSmNVe8pg", "a b\"c": "pfXK2qLHwQWDOzleh8AUoA", "🙂": "tV6qbElNy6TBoEWx632F4Q",
+	"späti:ключ:鍵": "yI5/czDoWmgBVxTUn/OnAA",
+}
+
+// fieldsOf is the hash of all groups of a name.
+func fieldsOf(t *testing.T, s *redistest.Server, name string) map[string]string {
+	t.Helper()
+	entry, _ := s.Snapshot(t).Get(name)
+	fields := make(map[string]string)
+	for _, item := range entry.Items {
+		fields[item.Name] = item.Value
+	}
+	return fields
+}
+
+// wire-protocol.md §11
+func TestGroupKeepsRedissonsFieldsOfEachValue(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	client := open(t, server.URL())
+	group := multilock.NewGroup(client, "accounts", slices.Collect(maps.Keys(redissonFields))...)
+	outer := takeAs(t, redlatch.WithThreadID(background, 47), group, redlatch.WithLease(time.Minute))
+	inner := takeAs(t, outer.Context(), group, redlatch.WithLease(time.Minute))
+
+	fields := fieldsOf(t, server, "accounts")
+	require.Len(t, fields, 3*len(redissonFields))
+	now := server.Snapshot(t).At
+	var owners []string
+	for value, field := range redissonFields {
+		owner := fields[field]
+		owners = append(owners, owner)
+		require.True(t, strings.HasPrefix(owner, client.ID()+":47:"), "%q is held by %q", value, owner)
+		require.Equal(t, "2", fields[field+":"+owner+":lock_count"])
+		ends, err := strconv.ParseInt(fields[field+":"+owner+":expire_time"], 10, 64)
+		require.NoError(t, err)
+		require.WithinDuration(t, now.Add(time.Minute), time.UnixMilli(ends), patience)
+	}
+	require.Len(t, slices.Compact(owners), 1)
+	hasLease(t, server, "accounts", time.Minute)
+	release(t, inner, outer)
+	nothingLeft(t, server)
+}
+
+func TestGroupsOfOneNameExcludeEachOtherByTheValuesInCommon(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	here, there := open(t, server.URL()), open(t, server.URL())
+	held := take(t, multilock.NewGroup(here, "accounts", "a", "b"))
+	for _, client := range []*redlatch.Client{here, there} {
+		for _, values := range [][]string{{"a"}, {"b"}, {"a", "b"}, {"b", "a", "b"}, {"b", "c"}, {"c", "b", "d", "e"}} {
+			isHeld(t, multilock.NewGroup(client, "accounts", values...))
+		}
+		isFree(t, multilock.NewGroup(client, "accounts", "c"), multilock.NewGroup(client, "accounts", "c", "A", ""),
+			multilock.NewGroup(client, "other accounts", "a", "b"))
+	}
+	release(t, held)
+	nothingLeft(t, server)
+}
+
+func TestValuesAreASet(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	client := open(t, server.URL())
+	given := []string{"b", "a", "b"}
+	group := multilock.NewGroup(client, "accounts", given...)
+	given[0] = "changed afterwards"
+	require.ElementsMatch(t, []string{"a", "b"}, group.Values())
+	group.Values()[0] = "changed, too"
+	require.ElementsMatch(t, []string{"a", "b"}, group.Values())
+
+	outer := take(t, group)
+	inner, err := multilock.NewGroup(client, "accounts", "a", "b", "a").TryLock(outer.Context())
+	require.NoError(t, err, "it is the same group")
+	count, err := group.HoldCount(background, outer.Owner())
+	require.NoError(t, err)
+	require.Equal(t, 2, count)
+	release(t, inner, outer)
+}
+
+// Redisson lets an owner in; without the mark that tells Go's groups apart, a release of one would free the other's values.
+func TestOwnerIsToldWhenAGroupWouldWaitForItself(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	client := open(t, server.URL(), deaf)
+	outer := take(t, multilock.NewGroup(client, "accounts", "a", "b"))
+	for _, values := range [][]string{{"b", "c"}, {"b"}, {"a", "b", "c"}} {
+		group := multilock.NewGroup(client, "accounts", values...)
+		for _, try := range []func(context.Context, ...redlatch.AcquireOption) (*redlatch.Hold, error){group.Lock, group.TryLock} {
+			h, err := try(outer.Context())
+			require.Nil(t, h)
+			require.ErrorIs(t, err, redlatch.ErrReentry, "%v", values)
+			require.ErrorContains(t, err, `"accounts"`)
+			require.Regexp(t, `the value "[ab]"`, err.Error())
+		}
+		isHeld(t, group) // to others it is contention
+	}
+	beside := takeAs(t, outer.Context(), multilock.NewGroup(client, "accounts", "c", "d"))
+	require.Equal(t, outer.Owner(), beside.Owner())
+	release(t, outer)
+	after := takeAs(t, beside.Context(), multilock.NewGroup(client, "accounts", "b"))
+	release(t, after, beside)
+	nothingLeft(t, server)
+}
+
+// All waiters of a name listen to one channel, and none stands in the way of one for other values.
+func TestWaiterForOneValueDoesNotHoldUpAnother(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	here, there := open(t, server.URL()), open(t, server.URL(), deaf)
+	a, b := take(t, multilock.NewGroup(here, "accounts", "a")), take(t, multilock.NewGroup(here, "accounts", "b"))
+	first := start(t, background, multilock.NewGroup(there, "accounts", "a", "x"))
+	waited(t, server, "accounts")
+	second := start(t, background, multilock.NewGroup(there, "accounts", "b", "y"))
+	release(t, b)
+	release(t, second.succeeds(t))
+	isHeld(t, multilock.NewGroup(here, "accounts", "a"))
+	isFree(t, multilock.NewGroup(here, "accounts", "x")) // who waits holds nothing
+	release(t, a)
+	release(t, first.succeeds(t))
+	nothingLeft(t, server)
+}
+
+// The hash as a whole lives as long as any of its values.
+func TestValueEndsByItsOwnLease(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	client, other := open(t, server.URL()), open(t, server.URL(), deaf)
+	long := take(t, multilock.NewGroup(client, "accounts", "long"), redlatch.WithLease(time.Hour))
+	short := multilock.NewGroup(client, "accounts", "a", "b")
+	hold := take(t, short, redlatch.WithLease(300*time.Millisecond))
+	left, err := short.RemainingTTL(background)
+	require.NoError(t, err)
+	require.LessOrEqual(t, left, 300*time.Millisecond)
+
+	next := start(t, background, multilock.NewGroup(other, "accounts", "b", "c")).succeeds(t)
+	require.ErrorIs(t, hold.Err(), redlatch.ErrLost)
+	require.ErrorIs(t, hold.Unlock(background), redlatch.ErrLost)
+	require.NoError(t, next.Err())
+	isHeld(t, multilock.NewGroup(client, "accounts", "b"))
+	hasLease(t, server, "accounts", time.Hour)
+	release(t, next)
+	require.Len(t, fieldsOf(t, server, "accounts"), 3, "what nobody holds is cleared away")
+	release(t, long)
+	nothingLeft(t, server)
+}
+
+func TestGroupIsLostWithAnyOfItsValues(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	client := open(t, server.URL(), watchdog(1500*time.Millisecond))
+	operator := open(t, server.URL())
+	hold := take(t, multilock.NewGroup(client, "accounts", "a", "b"))
+	freed, err := multilock.NewGroup(operator, "accounts", "b", "c").ForceUnlock(background)
+	require.NoError(t, err)
+	require.True(t, freed)
+	isHeld(t, multilock.NewGroup(operator, "accounts", "a"))
+	next := take(t, multilock.NewGroup(operator, "accounts", "b"))
+	ends(t, hold.Lost())
+	require.ErrorIs(t, hold.Err(), redlatch.ErrLost)
+	require.ErrorIs(t, hold.Unlock(background), redlatch.ErrLost)
+	isFree(t, multilock.NewGroup(operator, "accounts", "a"))
+	require.NoError(t, next.Err())
+	release(t, next)
+	nothingLeft(t, server)
+}
+
+// WD-01: groups of other values have scripts of their own.
+func TestWatchdogRenewsGroupsOfDifferentValues(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	seen := make(events, 1000)
+	client := observe(t, server.URL(), seen, watchdog(1500*time.Millisecond))
+	var holds []*redlatch.Hold
+	for i := range 5 {
+		holds = append(holds, take(t, multilock.NewGroup(client, "accounts", strconv.Itoa(i), "and "+strconv.Itoa(i))))
+	}
+	for began := time.Now(); time.Since(began) < 3*time.Second; {
+		seen.await(t, redlatch.EventRenewed, "accounts")
+	}
+	for _, h := range holds {
+		require.NoError(t, h.Err())
+	}
+	isHeld(t, multilock.NewGroup(client, "accounts", "3"))
+	release(t, holds...)
+	nothingLeft(t, server)
+}
+
+func TestGroupTellsWhoKeepsItsValues(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	here, there := open(t, server.URL()), open(t, server.URL())
+	group := multilock.NewGroup(here, "accounts", "a", "b", "c")
+	part := take(t, multilock.NewGroup(there, "accounts", "a", "z"), redlatch.WithLease(time.Minute))
+	other := take(t, multilock.NewGroup(here, "accounts", "b"), redlatch.WithLease(time.Hour))
+	seen, err := group.Inspect(background)
+	require.NoError(t, err)
+	require.Equal(t, "grouped", seen.Kind)
+	require.Equal(t, "accounts", seen.Key)
+	require.Len(t, seen.Holders, 2)
+	for _, h := range seen.Holders {
+		require.Zero(t, h.Count, "it holds a part only")
+		require.Contains(t, []redlatch.Owner{part.Owner(), other.Owner()}, h.Owner)
+		held, err := group.IsHeldBy(background, h.Owner)
+		require.NoError(t, err)
+		require.False(t, held)
+	}
+	require.Greater(t, seen.TTL, 50*time.Minute, "as long as the value that is held longest")
+	release(t, part, other)
+
+	hold := take(t, group)
+	held, err := group.IsHeldBy(background, hold.Owner())
+	require.NoError(t, err)
+	require.True(t, held)
+	count, err := multilock.NewGroup(there, "accounts", "a").HoldCount(background, hold.Owner())
+	require.NoError(t, err)
+	require.Zero(t, count, "it holds the value within another group")
+	release(t, hold)
+}
+
+// RL-08, RL-13: the answers to the acquisition, the re-entry and both releases are lost, one after the other.
+func TestLostAnswersCountOnce(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	relay := redistest.NewRelay(t, server)
+	client := open(t, "redis://"+relay.Addr())
+	group := multilock.NewGroup(client, "accounts", "a", "b")
+	lose := func() *redistest.Trap { return relay.Next(redistest.SendsScript("accounts"), redistest.LoseReply()) }
+	counts := func(want int, o redlatch.Owner) {
+		t.Helper()
+		count, err := group.HoldCount(background, o)
+		require.NoError(t, err)
+		require.Equal(t, want, count)
+	}
+	isFree(t, group) // the scripts are known from now on
+	lose()
+	outer := take(t, group)
+	counts(1, outer.Owner())
+	lose()
+	inner := takeAs(t, outer.Context(), group)
+	counts(2, outer.Owner())
+	lose()
+	release(t, inner)
+	counts(1, outer.Owner())
+	lose()
+	release(t, outer)
+	nothingStays(t, server)
+}
+
+func TestGroupWithoutValuesIsRefused(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	none := multilock.NewGroup(open(t, server.URL()), "accounts")
+	for _, try := range []func(context.Context, ...redlatch.AcquireOption) (*redlatch.Hold, error){none.Lock, none.TryLock} {
+		h, err := try(background)
+		require.Nil(t, h)
+		require.ErrorContains(t, err, "without values")
+		require.ErrorContains(t, err, `"accounts"`)
+	}
+	locked, err := none.IsLocked(background)
+	require.NoError(t, err)
+	require.False(t, locked)
+	count, err := none.HoldCount(background, redlatch.Owner{})
+	require.NoError(t, err)
+	require.Zero(t, count)
+	nothingLeft(t, server)
+}
+
+// FM-01
+func TestNameOfAnotherKindIsRefused(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	client := open(t, server.URL())
+	group := multilock.NewGroup(client, "accounts", "a", "b")
+	plain := take(t, rlock.New(client, "accounts"))
+	_, err := group.TryLock(background)
+	require.ErrorIs(t, err, redlatch.ErrWrongType)
+	_, err = group.Lock(background)
+	require.ErrorIs(t, err, redlatch.ErrWrongType)
+	_, err = group.Inspect(background)
+	require.ErrorIs(t, err, redlatch.ErrWrongType)
+	freed, err := group.ForceUnlock(background)
+	require.NoError(t, err)
+	require.False(t, freed)
+	release(t, plain)
+
+	hold := take(t, group)
+	isHeld(t, rlock.New(client, "accounts"))
+	release(t, hold)
+	nothingLeft(t, server)
+}
+
+// A group is a Locker like any other.
+func TestGroupsAreMembersOfAMultiLock(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	client := open(t, server.URL())
+	group := func(values ...string) redlatch.Locker { return multilock.NewGroup(client, "accounts", values...) }
+	all := multilock.New(group("a", "b"), group("c"), rlock.New(client, "ledger"))
+	hold := take(t, all, redlatch.WithLease(time.Minute))
+	for _, member := range []redlatch.Locker{group("b"), group("c", "d"), rlock.New(client, "ledger")} {
+		isHeld(t, member)
+	}
+	release(t, hold)
+	nothingLeft(t, server)
+
+	_, err := multilock.New(group("a", "b"), group("b", "a")).TryLock(background)
+	require.ErrorContains(t, err, "twice")
+	_, err = multilock.New(group("a", "b"), group("b", "c")).TryLock(background)
+	require.ErrorIs(t, err, redlatch.ErrReentry, "one owner acts in all members")
+	isFree(t, group("a", "b", "c"))
 }
