@@ -11,6 +11,9 @@
 -- reply    nil       taken: the owner's count is 1
 -- reply    integer   not taken: milliseconds until it is worth asking again without a message, -1 when not known
 --
+-- While the lock is free the one whose turn it is will have it in a moment, which moves the times of death: so nobody is
+-- sent away for more than a second then.
+--
 -- now is the server's, so that no client's wrong clock declares a live waiter dead. A waiter behind a head that may be
 -- dead is told to come back when the head is to be dropped, although the lock is free: otherwise it would have to spin.
 
@@ -65,7 +68,9 @@ if head and head ~= owner then
     local death = redis.call('zscore', timeouts, head)
     if death then
         local left = math.max(0, tonumber(death) - now)
-        if ask < 0 or left < ask then
+        if redis.call('exists', lock) == 0 then
+            ask = math.min(left, 1000)
+        elseif ask < 0 or left < ask then
             ask = left
         end
     end
