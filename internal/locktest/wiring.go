@@ -36,6 +36,8 @@ type Traits struct {
 	Together bool
 	// HandsOver: a release can give the lock straight to the next waiter of its process.
 	HandsOver bool
+	// Messages is how many a release that frees the lock publishes; 0: one.
+	Messages int
 	// OnlyLengthens: an extension to less time than is left frees the lock no sooner.
 	OnlyLengthens bool
 	// Composed: the lock is made of others, such as a multi-lock, and a Handle's queries are not there.
