@@ -43,7 +43,7 @@ func ExampleNewGroup() {
 
 func TestGroupContract(t *testing.T) {
 	t.Parallel()
-	for _, topology := range []locktest.Topology{locktest.RedisServer, locktest.Miniredis} {
+	for _, topology := range []locktest.Topology{locktest.RedisServer} {
 		t.Run(topology.Name, func(t *testing.T) {
 			t.Parallel()
 			locktest.Run(t, locktest.Wiring{
