@@ -164,6 +164,11 @@ var (
 		reason: "Redisson 4.7.0 keeps the lease in a field of the lock object, which all its threads share (RL-04)",
 		shows:  func(c comparison) bool { return c.leaking },
 	}
+	cutLease = known{
+		difference: "a renewal never shortens a lease; in Java it cuts one that is longer to the watchdog timeout, at its next tick",
+		reason:     "a renewal that arrives late must not shorten a lease that was given since",
+		shows:      func(c comparison) bool { return c.leaking },
+	}
 	freeFair = known{
 		difference: "a release of a fair lock that nobody holds is refused; in Java it succeeds",
 		reason:     "a hold that ended is told so, whatever the server's reply is (wire-protocol.md §14)",
@@ -204,7 +209,7 @@ var (
 		difference: "Java writes redisson_unlock_latch keys at each release and deletes them right after",
 		reason:     "each latch belongs to one request of one client; Go writes one only after a lost answer (wire-protocol.md §1)",
 	}
-	differences = []known{leaseLeak, freeFair, unheard, upgrade, downgraded, freedByLeaving, handedOver, latchKey}
+	differences = []known{leaseLeak, cutLease, freeFair, unheard, upgrade, downgraded, freedByLeaving, handedOver, latchKey}
 )
 
 func ignoredKey(key string) bool { return strings.HasPrefix(key, "redisson_unlock_latch:") }
@@ -213,12 +218,15 @@ func ignoredKey(key string) bool { return strings.HasPrefix(key, "redisson_unloc
 func compare(p program, java, other []trace) string {
 	remembers := make(map[string]bool) // Java's lock objects with a lease in their field
 	leaking, free := false, true
+	var watched, long bool // the hold has an entry without a lease, and one with more than the watchdog timeout
 	for i, s := range p.steps {
 		object := strconv.Itoa(s.actor%2) + p.kinds[s.side].name
 		if s.op == opTry || s.op == opGiveUp || s.op == opWait {
 			entered := java[i].answer == "true" || s.op == opWait
 			leaking = leaking || entered && s.lease == 0 && remembers[object]
 			remembers[object] = remembers[object] || s.lease > 0 && entered
+			watched, long = watched || entered && s.lease == 0, long || entered && s.lease > 30*time.Second
+			leaking = leaking || watched && long // Java's next renewal cuts the lease, see cutLease
 			if s.lease > 0 && !entered && p.kinds[s.side].name == spin.name {
 				leaking, remembers[object] = true, true // the spin lock's object remembers attempts in vain as well
 			}
@@ -234,7 +242,7 @@ func compare(p program, java, other []trace) string {
 			if s.op == opUnlock {
 				remembers[object] = false
 			}
-			free = true
+			free, watched, long = true, false, false
 			leaking = leaking && strings.Contains(strings.Join(java[i].state.Keys(), " "), "rwlock_timeout")
 		} else {
 			free = false
