@@ -273,6 +273,11 @@ func TestFairLeave(t *testing.T) {
 			steps: []step{{leave(own), true}}, after: others.waiting(waiter{next, 100 * time.Second}),
 		},
 		{
+			promise: "takes every place of an owner that has two",
+			given:   others.waiting(waiter{own, 60 * time.Second}, waiter{next, 150 * time.Second}, waiter{own, 60 * time.Second}),
+			steps:   []step{{leave(own), true}}, after: others.waiting(waiter{next, 100 * time.Second}),
+		},
+		{
 			promise: "sent again moves nobody a second time (FL-04)", given: three(others),
 			steps: []step{{leave(own), true}, {leave(own), false}},
 			after: others.waiting(waiter{next, 100 * time.Second}, waiter{third, 160 * time.Second}),

@@ -1,7 +1,10 @@
 package lua_test
 
 import (
+	"strconv"
 	"testing"
+
+	"github.com/stretchr/testify/require"
 
 	"github.com/redlatch/redlatch/lua"
 )
@@ -151,4 +154,29 @@ func TestTokensGrowWithEachAcquisition(t *testing.T) {
 		},
 		after: nobody.fencedBy("5"), messages: 3,
 	}})
+}
+
+// The pairs are those of Redisson's acquire-and-get: a TTL or -1 for taken, a token or -1 for not taken.
+func TestFencedRepliesArePairsAsRedissonReadsThem(t *testing.T) {
+	conn := startRedis(t)
+	for name, r := range map[string]struct {
+		given state
+		ask   func(*site) request
+		pair  []int64
+	}{
+		"acquire":                {nobody.fencedBy("41"), fencedAcquire(own), []int64{-1, 42}},
+		"acquire what is held":   {others.lasting(forever), fencedAcquire(own), []int64{-1, -1}},
+		"re-enter":               {hadOnce.fencedBy("41"), fencedReenter(own, 2, true), []int64{-1, 42}},
+		"re-enter what is gone":  {nobody, fencedReenter(own, 2, true), []int64{0, -1}},
+		"hand-over":              {hadOnce.fencedBy("41"), fencedHandOver(own, next), []int64{-1, 42}},
+		"hand-over what is gone": {nobody, fencedHandOver(own, next), []int64{0, -1}},
+	} {
+		s := newSite(t, conn, "PUBLISH", "lock "+name+".")
+		s.set(t, r.given)
+		call := r.ask(s)
+		command := append([]string{"EVAL", call.script.Source, strconv.Itoa(len(call.keys))}, append(call.keys, call.args...)...)
+		pair, err := s.do(t, command...).AsIntSlice()
+		require.NoError(t, err, name)
+		require.Equal(t, r.pair, pair, name)
+	}
 }

@@ -22,6 +22,11 @@ func TestSettledRequestOfAnyKindDoesNotRunLater(t *testing.T) {
 			steps: []step{{settle(own), 0}, {stand(own), heldFor(60 * time.Second)}}, after: waits.latched(),
 		},
 		{
+			promise: "fair release still invites the head to a lock that is gone", given: nobody.waiting(waiter{next, 60 * time.Second}),
+			steps: []step{{settle(own), 0}, {fairRelease(own, 0), unheld}},
+			after: nobody.waiting(waiter{next, 60 * time.Second}).latched(), said: []string{toWaiter(next)},
+		},
+		{
 			promise: "fair stand that arrives after its owner left", given: waits, steps: []step{
 				{stand(own), heldFor(60 * time.Second)}, {settle(own), 0}, {leave(own), true}, {stand(own), heldFor(60 * time.Second)},
 			}, after: waits.latched(),

@@ -188,6 +188,10 @@ func TestReadReleaseFrees(t *testing.T) {
 			steps: []step{{readRelease(own, 1), freed}}, said: []string{onRW("0")},
 		},
 		{
+			promise: "a lock in write mode in which nobody writes any more", given: writes(own, 1).marked(readHold(own, 1, old)),
+			steps: []step{{readRelease(own, 0), freed}}, said: []string{onRW("0")},
+		},
+		{
 			promise: "level by level, and publishes at the last alone", steps: []step{
 				{readAcquire(own), taken},
 				{readReenter(own, 2), taken},
