@@ -45,7 +45,8 @@ func TestUncontendedPairIsTwoScriptsAndNothingElse(t *testing.T) {
 	require.Empty(t, r.server.Snapshot(t).Entries)
 }
 
-// A waiter of another process asks when it comes, when it finds the channel subscribed, and when it is woken.
+// A waiter of another process asks when it comes, when it finds the channel subscribed, and when it is woken. Now and then it asks
+// once more: when the message of the round before arrives only now.
 func TestWaiterOfAHotLockCostsThreeScriptsAndNoSubscription(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -61,17 +62,21 @@ func TestWaiterOfAHotLockCostsThreeScriptsAndNoSubscription(t *testing.T) {
 		r.release(r.gets(waiter))
 	}
 	round()
-	r.server.ResetStats(t)
 	const rounds = 10
+	dear := 0
 	for range rounds {
+		r.server.ResetStats(t)
 		round()
+		stats := r.server.CommandStats(t)
+		if stats["evalsha"] > 6 { // the holder's two, the waiter's three, and its release
+			dear++
+		}
+		require.LessOrEqual(t, stats["evalsha"], int64(7))
+		require.Zero(t, stats["subscribe"])
+		require.Zero(t, stats["unsubscribe"])
+		require.Zero(t, stats["eval"])
 	}
-	stats := r.server.CommandStats(t)
-	// The holder's two, the waiter's three, and its release.
-	require.LessOrEqual(t, stats["evalsha"], int64(6*rounds))
-	require.Zero(t, stats["subscribe"])
-	require.Zero(t, stats["unsubscribe"])
-	require.Zero(t, stats["eval"])
+	require.Less(t, dear, rounds/2)
 }
 
 // WD-01, and that neither a hold nor its renewal has a goroutine or a timer of its own.

@@ -114,12 +114,12 @@ func TestKilledConnectionsCostNothingButTime(t *testing.T) {
 			select {
 			case <-stop:
 				return
-			case <-time.After(20 * time.Millisecond):
+			case <-time.After(locktest.Span(40 * time.Millisecond)): // time enough to connect and ask once or twice
 				r.relay.Cut()
 			}
 		}
 	}()
-	const workers, rounds = 4, 15
+	const workers, rounds = 4, 8
 	var inside, overlaps, entered int64
 	var calls []*result
 	lock := r.lock()

@@ -69,7 +69,7 @@ func (s *stage) counts() {
 	switch {
 	case s.wiring.Topology.Slow:
 		clients, rounds = 4, 20
-	case s.wiring.NonReentrant:
+	case s.wiring.NonReentrant, !s.wiring.Listens:
 		rounds = 25 // the same scripts again
 	}
 	section := &section{stage: s}
@@ -83,7 +83,7 @@ func (s *stage) counts() {
 }
 
 func (s *stage) countsInOneProcess() {
-	goroutines, rounds := 32, 25
+	goroutines, rounds := 32, 15
 	if s.wiring.Topology.Slow {
 		goroutines, rounds = 8, 5
 	}

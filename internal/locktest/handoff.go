@@ -134,7 +134,7 @@ func (s *stage) limitsSeries() {
 // leavesDuringHandOver lets waiters give up just when the lock is given to them.
 func (s *stage) leavesDuringHandOver() {
 	here, there := s.process(deaf, patient(1000)), s.process(deaf)
-	for range s.rounds(60) {
+	for range s.rounds(40) {
 		hold := s.take(context.Background(), s.lock(here))
 		waiter := s.queue(context.Background(), s.lock(here))
 		go waiter.giveUp(errGivenUp)

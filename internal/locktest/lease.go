@@ -12,7 +12,7 @@ import (
 // two thirds; on a slow topology they take a part of that for themselves.
 func (s *stage) lively() time.Duration {
 	if s.wiring.Topology.Slow {
-		return Span(1800 * time.Millisecond)
+		return Span(1300 * time.Millisecond)
 	}
 	return Span(900 * time.Millisecond)
 }
@@ -135,13 +135,15 @@ func (s *stage) watchdogKeeps() {
 	s.nothingLeft()
 }
 
-// renewsInTime looks at the TTL as often as it can.
+// renewsInTime looks at the TTL again and again.
 func (s *stage) renewsInTime() {
 	p := s.process(watchdog(s.lively()))
 	h := s.handle(p)
 	hold := s.take(context.Background(), h)
 	lowest, began := s.lively(), time.Now()
-	for time.Since(began) < s.lively()*3/2 {
+	ticker := time.NewTicker(5 * time.Millisecond)
+	defer ticker.Stop()
+	for ; time.Since(began) < s.lively()*3/2; <-ticker.C {
 		ttl, err := h.RemainingTTL(context.Background())
 		s.NoError(err)
 		lowest = min(lowest, ttl)

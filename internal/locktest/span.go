@@ -1,6 +1,7 @@
 package locktest
 
 import (
+	"slices"
 	"sync"
 	"time"
 )
@@ -9,15 +10,17 @@ import (
 // nothing about locks. On an idle machine it returns d.
 func Span(d time.Duration) time.Duration { return d * time.Duration(tempo()) }
 
-// tempo is by how much a second of a test is stretched, 1 to 5. It is measured once, by how late timers fire.
+// tempo is by how much a second of a test is stretched, 1 to 4. It is measured once, by how late timers fire: a single one that is
+// late says nothing, so the tenth worst of two hundred counts.
 var tempo = sync.OnceValue(func() int {
-	const pause, rounds, calm = time.Millisecond, 100, 5 * time.Millisecond
-	var worst time.Duration
-	for range rounds {
+	const pause, rounds, spared, calm = time.Millisecond, 200, 10, 3 * time.Millisecond
+	late := make([]time.Duration, rounds)
+	for i := range late {
 		due := time.Now().Add(pause)
 		timer := time.NewTimer(pause)
 		<-timer.C
-		worst = max(worst, time.Since(due))
+		late[i] = time.Since(due)
 	}
-	return int(min(1+worst/calm, 5))
+	slices.Sort(late)
+	return int(min(1+late[rounds-spared]/calm, 4))
 })

@@ -156,7 +156,7 @@ func (s *stage) wokenByRelease() {
 // the first, or past it to the second.
 func (s *stage) wakeUpPassesOn() {
 	here, there := s.process(), s.process(deaf)
-	for range s.rounds(40) {
+	for range s.rounds(25) {
 		rival := s.take(context.Background(), s.rival(here))
 		first := s.queue(context.Background(), s.lock(there))
 		second := s.queue(context.Background(), s.lock(there))
