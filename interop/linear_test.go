@@ -239,10 +239,9 @@ func (p *player) wait() time.Duration {
 
 func (p *player) acquire(ctx context.Context, side linear.Side, wait time.Duration) error {
 	a, err := p.call(ctx, linear.Call{Act: linear.Acquire, Side: side, Wait: wait})
-	// Redisson's waiters for a side of a read/write lock can miss a message: when a writer leaves, as many are woken as sleep at that
-	// moment, and not who has just been refused and is about to. Seen once in some hundred histories, also after releases in Java.
-	mayMiss := !p.inGo && side != linear.Whole
-	if err == nil && !a.OK && wait == patience && !mayMiss {
+	// Redisson's waiters can miss a message, once in some hundred histories, also one that Java has sent. A "1" wakes as many as sleep at that
+	// moment, and not who has just been refused and is about to; a "0" may go to one whose wait ends with it, and who leaves without trying.
+	if err == nil && !a.OK && wait == patience && p.inGo {
 		err = fmt.Errorf("waited %v for a lock that nobody holds for long: a wake-up was lost", wait)
 	}
 	if a.OK {

@@ -18,7 +18,8 @@
 //     over, which no order of calls can contradict, so it is always right.
 //   - A release: "done" only for an owner inside, "not held" only for one outside.
 //   - A release by force, and the question whether the lock is held.
-//   - Of a fenced lock, that each token is greater than every token before, and that reading it without acquiring gives the last one.
+//   - Of a fenced lock, that each token that comes with an acquisition is greater than every token before, and that none which is read
+//     without acquiring is smaller. Tokens may be left out.
 //
 // # What is not
 //

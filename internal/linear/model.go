@@ -105,7 +105,7 @@ func acquired[S any](now, next S, free bool, c Call, a Answer) (S, bool) {
 	}
 }
 
-// numbered is a fenced lock: the hold, and the last token that was given.
+// numbered is a fenced lock: the hold, and the last token that anybody was told.
 type numbered struct {
 	hold
 	last int64
@@ -114,8 +114,8 @@ type numbered struct {
 func (n numbered) String() string { return fmt.Sprintf("%v, last token %d", n.hold, n.last) }
 
 func fenced(n numbered, c Call, a Answer) (numbered, bool) {
-	if c.Act == Token {
-		return n, a.Token == n.last
+	if c.Act == Token { // one may have been drawn by an entry that was taken away before its owner knew of it
+		return numbered{n.hold, a.Token}, a.Token >= n.last
 	}
 	next, right := plain(n.hold, c, a)
 	if c.Act == Acquire && a.OK {
