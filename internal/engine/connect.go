@@ -18,9 +18,10 @@ import (
 )
 
 // pingInterval is how often a connection without traffic is tried. One that does not answer within the command timeout is given up:
-// only then do requests go to a new one, and is it known that messages do not arrive. So it must be soon for the watchdog.
+// only then do requests go to a new one, and is it known that messages do not arrive. So it must be soon for the watchdog. rueidis lets
+// an interval pass in which something arrived, so that a connection which fell silent is tried within two.
 func pingInterval(cfg config.Config) time.Duration {
-	return min(5*time.Second, max(cfg.LockWatchdogTimeout/6, 100*time.Millisecond))
+	return min(2500*time.Millisecond, max(cfg.LockWatchdogTimeout/12, 50*time.Millisecond))
 }
 
 // connect makes the connection that all requests share. ctx bounds the opening, together with ConnectTimeout.
