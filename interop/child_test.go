@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -102,7 +103,7 @@ type childParty struct {
 func (w *world) child(t *testing.T, f *fleet, k kind, owners int) *child {
 	t.Helper()
 	c := &child{gone: make(chan struct{}), cmd: exec.Command(w.program, "-url", f.server.URL(), "-kind", k.name, "-name", name,
-		"-owners", fmt.Sprint(owners), "-watchdog", f.cfg.LockWatchdogTimeout.String())}
+		"-owners", strconv.Itoa(owners), "-watchdog", f.cfg.LockWatchdogTimeout.String())}
 	c.cmd.Stderr = os.Stderr
 	var err error
 	c.orders, err = c.cmd.StdinPipe()
