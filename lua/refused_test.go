@@ -318,6 +318,7 @@ func TestReadRenewThatIsRefusedIsAnErrorAndNotALoss(t *testing.T) {
 			renewed, err := lua.Run(t.Context(), user(t, server, "partly"), lua.ReadRenew(
 				[]string{"forbidden", s.lock}, []string{own, own}, []string{"{forbidden}:" + own, s.marker(own)}, 2*old))
 			require.Error(t, err)
+			require.False(t, rueidis.IsRedisNil(err), "the server's words, not an empty reply")
 			require.Nil(t, renewed)
 			s.requireState(t, due)
 		})
