@@ -449,3 +449,20 @@ func TestFairCountsTheDeadByTheServersClock(t *testing.T) {
 		}
 	}
 }
+
+// While the lock is free, the one whose turn it is will take it, and that moves the times of death. Who was sent away
+// until such a time would sleep on when its own turn has come.
+func TestFairSendsNobodyAwayForLongFromAFreeLock(t *testing.T) {
+	server := miniredis.RunT(t)
+	server.SetTime(time.UnixMilli(4_102_444_800_999))
+	conn := connect(t, server)
+	for death, again := range map[time.Duration]time.Duration{
+		time.Millisecond: time.Millisecond, 999 * time.Millisecond: 999 * time.Millisecond, time.Second: time.Second,
+		1001 * time.Millisecond: time.Second, time.Hour: time.Second,
+	} {
+		s := newSite(t, conn, "PUBLISH", "lock "+death.String())
+		s.set(t, nobody.waiting(waiter{next, death}))
+		value, err := ask(own)(s).run(t.Context(), conn)
+		s.requireReply(t, 1, lua.Grant{TTL: again}, value, err)
+	}
+}
