@@ -37,6 +37,8 @@ func TestMain(m *testing.M) {
 			panic(err)
 		}
 	}
+	// Under nohup a hangup is ignored, and children inherit that; one that is listened for is not.
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP)
 	goleak.VerifyTestMain(m)
 }
 
