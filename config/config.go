@@ -8,13 +8,13 @@ import (
 
 // Config is what a client is told before it opens. Only Servers has to be set: the zero value of every other field means its
 // documented default. Names and defaults are those of Redisson 4.7.0 wherever Redisson has the setting, so that a redisson.yaml can
-// be read across; the fields from SubscriptionLinger on are Redlatch's own.
+// be read across; the fields from PlainAndSharded on are Redlatch's own.
 //
 // A Config is a plain value. WithDefaults works on a copy, and a client keeps its own, so changing a Config after the client
 // has opened changes nothing. Its String and LogValue never show the password; but fmt calls neither for a Config inside
 // an unexported field of another struct, so do not print such a struct with %+v.
 type Config struct {
-	// Servers says where Redis is. There is no default. See Single.
+	// Servers says where Redis is. There is no default. See Single, Cluster, Sentinel, MasterSlave and Replicated.
 	Servers Servers
 
 	// Username and Password log in with AUTH on every connection. Empty: no AUTH is sent. A Username without a Password is an error;
@@ -23,8 +23,14 @@ type Config struct {
 	Username string
 	Password string
 
-	// Database is the number that SELECT is sent with. Default 0; range 0 … 2147483647, of which a server by default has 16. May
-	// stand in the address instead, but then must not differ. Messages are not bound to a database: locks of one name in
+	// SentinelUsername and SentinelPassword log in with AUTH on connections to the sentinels, which have users of their own; Username and
+	// Password never go there. Empty: no AUTH is sent. A user needs a password here too. Both may stand in the addresses of the
+	// sentinels instead. With other topologies than Sentinel they are errors. YAML: sentinelUsername, sentinelPassword.
+	SentinelUsername string
+	SentinelPassword string
+
+	// Database is the number that SELECT is sent with. Default 0; range 0 … 2147483647, of which a server by default has 16, and 0 alone
+	// on a cluster. May stand in the address instead, but then must not differ. Messages are not bound to a database: locks of one name in
 	// two databases exclude nobody from each other, but wake each other's waiters in vain. YAML: database.
 	Database int
 
@@ -36,6 +42,17 @@ type Config struct {
 	// system's roots and at least TLS 1.2. Setting it for an address that says redis:// or valkey:// is an error. The client uses a clone.
 	// In YAML this is the family sslTruststore, sslKeystore, sslVerificationMode.
 	TLS *tls.Config
+
+	// NATMapper turns an address that a server or a sentinel tells of, as host:port, into the one to dial, for clients that see the servers
+	// behind a port mapping: a cluster's nodes or a sentinel's master. It is not asked about the addresses in Servers. Nil: the
+	// address as it is. It must be safe for concurrent use and give host:port; anything else cannot be dialled. Without effect with
+	// Single, MasterSlave and Replicated, where nothing is told. YAML: natMapper (there a Java class).
+	NATMapper func(address string) string
+
+	// ScanInterval is how often the topology is looked at for changes: the cluster's slots, the sentinels' master, the roles of replicated
+	// servers. A change that is noticed in another way, such as a server's MOVED, is followed at once. Default 5 s with Cluster, 1 s
+	// with Sentinel and Replicated; range 100 ms … 1 h. Without effect with other topologies. YAML: scanInterval.
+	ScanInterval time.Duration
 
 	// NameMapper turns a lock's name into the name that stands in Redis, usually by putting a prefix before it. Nil: the name as it is.
 	// It must give the same answer for the same name each time, be safe for concurrent use, and agree with the mapper of every Java
@@ -89,6 +106,19 @@ type Config struct {
 	// not above Max. Setting one of the two means setting both. YAML: retryDelay (baseDelay, maxDelay).
 	RetryDelay Delay
 
+	// PlainAndSharded makes a cluster's messages travel both ways: each is published with PUBLISH and SPUBLISH, and waiters listen with
+	// SUBSCRIBE and SSUBSCRIBE. It is for a fleet in which Redisson before 3.22, which knows PUBLISH only, shares locks with newer ones,
+	// which by themselves would wake each other by timeouts only (wire-protocol.md §2). It costs a second message for each release,
+	// which goes to all nodes, and a second subscription for each waiter's channel. Default false. On a cluster without sharded
+	// messages (before Redis 7.0) and without a cluster there is PUBLISH and SUBSCRIBE alone. Together with ShardedSubscriptionOff
+	// it is an error.
+	PlainAndSharded bool
+
+	// SkipKindCheck turns off the check that one name is used with one kind of lock only, without which a name that is taken as another
+	// kind fails with ErrWrongType. It is for fleets that take one name as, say, a plain and a fair lock on purpose, knowing that the
+	// kinds exclude each other but do not wake each other's waiters. Default false.
+	SkipKindCheck bool
+
 	// SubscriptionLinger is how long a channel stays subscribed after its last waiter has left, so that a hot lock does not
 	// subscribe and unsubscribe in a loop. Default 10 s; range 1 ms … 24 h, or NoLinger.
 	SubscriptionLinger time.Duration
@@ -123,6 +153,8 @@ const (
 	DefaultRetryAttempts         = 4
 	DefaultRetryDelayMin         = time.Second
 	DefaultRetryDelayMax         = 2 * time.Second
+	DefaultScanInterval          = time.Second     // with Sentinel and Replicated
+	DefaultClusterScanInterval   = 5 * time.Second // with Cluster
 	DefaultSubscriptionLinger    = 10 * time.Second
 	DefaultFallbackPoll          = 10 * time.Second
 	DefaultHandOffLimit          = 16

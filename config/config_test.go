@@ -289,12 +289,16 @@ func TestWithDefaultsIsIdempotent(t *testing.T) {
 
 func TestThePasswordIsShownNowhere(t *testing.T) {
 	const secret = "hunter2hunter2"
-	own := config.Config{Servers: config.Single(local), Username: "app", Password: secret}
+	own := config.Config{Servers: config.Single(local), Username: "app", Password: secret, SentinelPassword: secret}
 	inURL := config.Config{Servers: config.Single("redis://app:" + secret + "@127.0.0.1:6379")}
 	merged, err := inURL.WithDefaults()
 	require.NoError(t, err)
 	require.Equal(t, secret, merged.Password)
-	for _, cfg := range []config.Config{own, inURL, merged} {
+	sentinels := config.Config{Servers: config.Sentinel("m", local, "redis://app:"+secret+"@127.0.0.2")}
+	guarded, err := sentinels.WithDefaults()
+	require.NoError(t, err)
+	require.Equal(t, secret, guarded.SentinelPassword)
+	for _, cfg := range []config.Config{own, inURL, merged, sentinels, guarded} {
 		var log strings.Builder
 		slog.New(slog.NewJSONHandler(&log, nil)).Info("open", "config", cfg, "servers", cfg.Servers)
 		hidden := struct{ s config.Servers }{cfg.Servers}
@@ -306,7 +310,8 @@ func TestThePasswordIsShownNowhere(t *testing.T) {
 		}
 		require.Contains(t, cfg.String(), "redis://127.0.0.1:6379")
 	}
-	require.Contains(t, own.String(), "password=[redacted]")
+	require.Contains(t, own.String(), " password=[redacted]")
+	require.Contains(t, own.String(), " sentinelPassword=[redacted]")
 	require.Contains(t, own.String(), "lockWatchdogTimeout=0s")
 }
 

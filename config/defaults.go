@@ -25,7 +25,7 @@ func (e *FieldError) Error() string {
 	return "config: " + e.Field + " is " + e.Value + "; allowed is " + e.Allowed
 }
 
-// WithDefaults returns a copy in which every zero field has its documented default, and what the address says about user, password and
+// WithDefaults returns a copy in which every zero field has its documented default, and what the addresses say about user, password and
 // database stands in the fields of that name. TLS is a clone, and set if and only if connections are to be encrypted. The values
 // NoRetry, NoLinger and NoHandOff stay as they are, so that a second WithDefaults changes nothing.
 //
@@ -49,19 +49,17 @@ func (c *Config) applyServers(f *faults) {
 	case ModeExternal:
 		c.checkExternal(f)
 	default:
-		if fault := c.Servers.t.fault; fault != nil {
+		for _, fault := range c.Servers.t.faults {
 			*f = append(*f, fault)
 		}
-		for _, e := range c.Servers.t.endpoints {
-			c.mergeEndpoint(f, e)
-		}
-		if c.Servers.Mode() == ModeSingle && c.CheckLockSyncedSlaves.Count() > 0 {
-			f.add("CheckLockSyncedSlaves", c.CheckLockSyncedSlaves.String(),
-				"SyncedSlavesAny or SyncedSlavesOff with Single, whose one server has no replicas that are known")
-		}
+		c.mergeAddresses(f, c.Servers.t.said)
+		c.applyTopology(f)
 	}
 	if c.Username != "" && c.Password == "" {
 		f.add("Username", "set without a password", "a user with a password in Password or in the address, or a password alone")
+	}
+	if c.SentinelUsername != "" && c.SentinelPassword == "" {
+		f.add("SentinelUsername", "set without a password", "a user with a password in SentinelPassword or in the address, or a password alone")
 	}
 	if c.Database < 0 || c.Database > math.MaxInt32 {
 		f.add("Database", strconv.Itoa(c.Database), "0 to 2147483647")
@@ -72,6 +70,37 @@ func (c *Config) applyServers(f *faults) {
 	c.TLS = c.TLS.Clone()
 }
 
+// applyTopology checks and completes what depends on the kind of topology.
+func (c *Config) applyTopology(f *faults) {
+	mode := c.Servers.Mode()
+	if mode == ModeSingle && c.CheckLockSyncedSlaves.Count() > 0 {
+		f.add("CheckLockSyncedSlaves", c.CheckLockSyncedSlaves.String(),
+			"SyncedSlavesAny or SyncedSlavesOff with Single, whose one server has no replicas that are known")
+	}
+	if mode == ModeCluster && c.Database != 0 {
+		f.add("Database", strconv.Itoa(c.Database), "0, for a cluster has only database 0")
+	}
+	if mode != ModeSentinel {
+		const none = "nothing without Sentinel: there is no sentinel to log in to"
+		if c.SentinelUsername != "" {
+			f.add("SentinelUsername", "set", none)
+		}
+		if c.SentinelPassword != "" {
+			f.add("SentinelPassword", "set", none)
+		}
+	}
+	scan := time.Duration(0)
+	switch mode {
+	case ModeCluster:
+		scan = DefaultClusterScanInterval
+	case ModeSentinel, ModeReplicated:
+		scan = DefaultScanInterval
+	}
+	if scan != 0 || c.ScanInterval != 0 {
+		f.time("ScanInterval", &c.ScanInterval, scan, 100*time.Millisecond, time.Hour, 0, "")
+	}
+}
+
 // checkExternal refuses what would be silently without effect on a client that is already connected.
 func (c *Config) checkExternal(f *faults) {
 	for _, field := range []struct {
@@ -80,7 +109,11 @@ func (c *Config) checkExternal(f *faults) {
 	}{
 		{"Username", c.Username != ""},
 		{"Password", c.Password != ""},
+		{"SentinelUsername", c.SentinelUsername != ""},
+		{"SentinelPassword", c.SentinelPassword != ""},
 		{"Database", c.Database != 0},
+		{"NATMapper", c.NATMapper != nil},
+		{"ScanInterval", c.ScanInterval != 0},
 		{"ClientName", c.ClientName != ""},
 		{"TLS", c.TLS != nil},
 	} {
@@ -90,14 +123,18 @@ func (c *Config) checkExternal(f *faults) {
 	}
 }
 
-// mergeEndpoint takes over what the address says, unless a field says something else.
-func (c *Config) mergeEndpoint(f *faults, e endpoint) {
+// mergeAddresses takes over what the addresses say, unless a field says something else. A sentinel's address says how to log in there.
+func (c *Config) mergeAddresses(f *faults, e endpoint) {
 	const alike = "one of the two, or the same in both"
-	if !merge(&c.Username, e.username) {
-		f.add("Username", "another than in the address", alike)
+	field, username, password := "", &c.Username, &c.Password
+	if c.Servers.Mode() == ModeSentinel {
+		field, username, password = "Sentinel", &c.SentinelUsername, &c.SentinelPassword
 	}
-	if !merge(&c.Password, e.password) {
-		f.add("Password", "another than in the address", alike)
+	if !merge(username, e.username) {
+		f.add(field+"Username", "another than in the address", alike)
+	}
+	if !merge(password, e.password) {
+		f.add(field+"Password", "another than in the address", alike)
 	}
 	if named := e.database != noDatabase; named && c.Database != 0 && c.Database != e.database {
 		f.add("Database", fmt.Sprintf("%d but %d in the address", c.Database, e.database), alike)
@@ -131,6 +168,9 @@ func (c *Config) applyLocks(f *faults) {
 	}
 	if !c.ShardedSubscriptionMode.valid() {
 		f.add("ShardedSubscriptionMode", c.ShardedSubscriptionMode.String(), "AUTO, ON or OFF")
+	}
+	if c.PlainAndSharded && c.ShardedSubscriptionMode == ShardedSubscriptionOff {
+		f.add("PlainAndSharded", "set together with ShardedSubscriptionOff", "one of the two: PlainAndSharded needs sharded messages")
 	}
 	if c.DriftMargin == 0 {
 		c.DriftMargin = DefaultDriftMargin
@@ -200,7 +240,7 @@ func bounds[T any](low, high, byDefault T, offName string) string {
 	return fmt.Sprintf("%s (0 means the default of %v)", text, byDefault)
 }
 
-// LogValue returns all settings under their names in a redisson.yaml, the password as [redacted].
+// LogValue returns all settings under their names in a redisson.yaml, passwords as [redacted].
 func (c Config) LogValue() slog.Value { return slog.GroupValue(c.settings()...) }
 
 // String returns what LogValue does, on one line.
@@ -216,17 +256,17 @@ func (c Config) String() string {
 func (c Config) GoString() string { return c.String() }
 
 func (c Config) settings() []slog.Attr {
-	password := ""
-	if c.Password != "" {
-		password = "[redacted]"
-	}
 	return []slog.Attr{
 		slog.String("servers", c.Servers.String()),
 		slog.String("username", c.Username),
-		slog.String("password", password),
+		slog.String("password", redacted(c.Password)),
+		slog.String("sentinelUsername", c.SentinelUsername),
+		slog.String("sentinelPassword", redacted(c.SentinelPassword)),
 		slog.Int("database", c.Database),
 		slog.String("clientName", c.ClientName),
 		slog.Bool("tls", c.TLS != nil),
+		slog.Bool("natMapper", c.NATMapper != nil),
+		slog.Duration("scanInterval", c.ScanInterval),
 		slog.Bool("nameMapper", c.NameMapper != nil),
 		slog.Duration("lockWatchdogTimeout", c.LockWatchdogTimeout),
 		slog.Int("lockWatchdogBatchSize", c.LockWatchdogBatchSize),
@@ -238,10 +278,19 @@ func (c Config) settings() []slog.Attr {
 		slog.Duration("connectTimeout", c.ConnectTimeout),
 		slog.Int("retryAttempts", c.RetryAttempts),
 		slog.String("retryDelay", c.RetryDelay.String()),
+		slog.Bool("plainAndSharded", c.PlainAndSharded),
+		slog.Bool("skipKindCheck", c.SkipKindCheck),
 		slog.Duration("subscriptionLinger", c.SubscriptionLinger),
 		slog.Duration("fallbackPoll", c.FallbackPoll),
 		slog.Int("handOffLimit", c.HandOffLimit),
 		slog.Duration("handOffWindow", c.HandOffWindow),
 		slog.Float64("driftMargin", c.DriftMargin),
 	}
+}
+
+func redacted(secret string) string {
+	if secret == "" {
+		return ""
+	}
+	return "[redacted]"
 }

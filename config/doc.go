@@ -7,11 +7,13 @@
 // knows one side should not have to learn the other. Three groups follow from that:
 //
 //   - Must be equal in all processes that share a lock: the server and Database, NameMapper, FairLockWaitTimeout, and on a cluster
-//     ShardedSubscriptionMode. Different values give two locks instead of one, waiters that are dropped from the fair queue, or waiters
+//     ShardedSubscriptionMode (PlainAndSharded bridges two). Different values give two locks instead of one, waiters that are dropped from the fair queue, or waiters
 //     that only their timeouts wake.
 //   - Named and set as in Redisson, but each process may have its own: LockWatchdogTimeout, LockWatchdogBatchSize,
-//     CheckLockSyncedSlaves, SlavesSyncTimeout, Timeout, ConnectTimeout, RetryAttempts, RetryDelay and the log-in.
-//   - Redlatch's own, without a counterpart in Redisson: SubscriptionLinger, FallbackPoll, HandOffLimit, HandOffWindow, DriftMargin.
+//     CheckLockSyncedSlaves, SlavesSyncTimeout, Timeout, ConnectTimeout, RetryAttempts, RetryDelay, ScanInterval, NATMapper and the
+//     log-ins.
+//   - Redlatch's own, without a counterpart in Redisson: PlainAndSharded, SkipKindCheck, SubscriptionLinger, FallbackPoll,
+//     HandOffLimit, HandOffWindow, DriftMargin.
 //
 // Defaults are those of Redisson 4.7.0. Settings that only tune Redisson's machinery (its threads, pools and codecs) do not exist here.
 //

@@ -1,9 +1,8 @@
 package config
 
 import (
+	"fmt"
 	"log/slog"
-	"net"
-	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -19,25 +18,32 @@ const (
 	ModeSingle
 	// ModeExternal is whatever a connected client that the caller brings along knows.
 	ModeExternal
+	// ModeCluster is a Redis Cluster, of which some nodes are named.
+	ModeCluster
+	// ModeSentinel is a master that sentinels watch over and name.
+	ModeSentinel
+	// ModeMasterSlave is one master and its replicas, whose roles never change.
+	ModeMasterSlave
+	// ModeReplicated is one master and its replicas, whose roles change without a sentinel, as a hosting service does it.
+	ModeReplicated
 )
 
-// String returns "none", "single" or "external".
+var modeNames = [...]string{"none", "single", "external", "cluster", "sentinel", "master-slave", "replicated"}
+
+// String returns "none", "single", "external", "cluster", "sentinel", "master-slave" or "replicated".
 func (m Mode) String() string {
-	switch m {
-	case ModeNone:
-		return "none"
-	case ModeSingle:
-		return "single"
-	case ModeExternal:
-		return "external"
-	default:
+	if m < 0 || int(m) >= len(modeNames) {
 		return "Mode(" + strconv.Itoa(int(m)) + ")"
 	}
+	return modeNames[m]
 }
 
-// Servers says where Redis is and how its servers belong together. It is made by Single or External; the zero Servers is refused by
-// Config.WithDefaults. A Servers never changes and may be copied and shared. It may hold a password from its address, which no
-// method and no verb of fmt shows.
+// discovers reports whether servers are found out and named to each other by host and port after the start.
+func (m Mode) discovers() bool { return m == ModeCluster || m == ModeSentinel || m == ModeReplicated }
+
+// Servers says where Redis is and how its servers belong together. It is made by the function that is named like the topology: Single,
+// Cluster, Sentinel, MasterSlave, Replicated or External; the zero Servers is refused by Config.WithDefaults. A Servers never changes
+// and may be copied and shared. It may hold a password from an address, which no method and no verb of fmt shows.
 type Servers struct {
 	// A pointer, because fmt does not follow one inside a struct: the password stays out even of a %+v that meets a Servers in an
 	// unexported field, where fmt calls no String method.
@@ -45,9 +51,11 @@ type Servers struct {
 }
 
 type topology struct {
-	mode      Mode
-	endpoints []endpoint
-	fault     *FieldError // what was wrong with the address, kept for validation
+	mode       Mode
+	masterName string
+	addresses  []Address
+	said       endpoint      // what the addresses say together; its Address is the first that demands or forbids TLS
+	faults     []*FieldError // what was wrong with the addresses, kept for validation
 }
 
 // Single describes one server by its address:
@@ -61,20 +69,103 @@ type topology struct {
 // :password@ alone is Redis's default user. An IPv6 address stands in brackets. A fault in the address is reported by
 // Config.WithDefaults, without ever repeating what may be a password. Redisson's singleServerConfig.address demands
 // scheme and port and takes the database from its own setting only.
-func Single(address string) Servers {
-	t := &topology{mode: ModeSingle}
-	e, fault := parseAddress(address)
-	if fault != nil {
-		t.fault = fault
-	} else {
-		t.endpoints = []endpoint{e}
+func Single(address string) Servers { return describe(ModeSingle, "", address) }
+
+// Cluster describes a Redis Cluster by some of its nodes, in the forms of Single but for Unix sockets; any one that answers tells of all
+// others. All nodes take the same log-in, so it needs to stand in one address only, and must not differ between two; TLS is for all
+// or for none. A cluster has only database 0. Redisson: clusterServersConfig.nodeAddresses.
+func Cluster(addresses ...string) Servers { return describe(ModeCluster, "", addresses...) }
+
+// Sentinel describes a master by the name that its sentinels know it by, and by the addresses of sentinels, in the forms of Single but
+// for Unix sockets; the port may be left out here too (26379). Each address belongs to a sentinel, so a log-in that stands in it is the
+// sentinels' (Config.SentinelUsername, SentinelPassword), and there is no database in it: set Config.Database. Addresses that demand TLS
+// demand it of the servers too. Redisson: sentinelServersConfig.masterName and sentinelAddresses.
+func Sentinel(masterName string, addresses ...string) Servers {
+	return describe(ModeSentinel, masterName, addresses...)
+}
+
+// MasterSlave describes a master and its replicas, in the forms of Single; the roles stay as they are said here, so that a failover ends
+// the service until the client is opened with other addresses. Locks live on the master; the replicas are those that
+// Config.CheckLockSyncedSlaves speaks of and may be left out. Log-in and TLS are as with Cluster.
+// Redisson: masterSlaveServersConfig.masterAddress and slaveAddresses.
+func MasterSlave(master string, slaves ...string) Servers {
+	return describe(ModeMasterSlave, "", append([]string{master}, slaves...)...)
+}
+
+// Replicated describes servers of which one is the master, in the forms of Single but for Unix sockets. Which one it is, each server is
+// asked every Config.ScanInterval; all must be named, for nobody tells of others. Log-in and TLS are as with Cluster.
+// Redisson: replicatedServersConfig.nodeAddresses.
+func Replicated(addresses ...string) Servers { return describe(ModeReplicated, "", addresses...) }
+
+// External says that the servers are those of a connected client which the caller brings along. What makes connections belongs to that
+// client then and must not be set: Username, Password, SentinelUsername, SentinelPassword, Database, ClientName, TLS, NATMapper and
+// ScanInterval.
+func External() Servers { return Servers{&topology{mode: ModeExternal}} }
+
+func describe(mode Mode, masterName string, raw ...string) Servers {
+	t := &topology{mode: mode, masterName: masterName, said: endpoint{database: noDatabase}}
+	if mode == ModeSentinel && masterName == "" {
+		t.fault("without the name of a master", "the name that the sentinels know the master by, as in: sentinel monitor <name> …")
+	}
+	if len(raw) == 0 {
+		t.fault("without an address", "at least one address: "+addressForms)
+	}
+	port := defaultPort
+	if mode == ModeSentinel {
+		port = sentinelPort
+	}
+	for i, address := range raw {
+		where := ""
+		if len(raw) > 1 {
+			where = fmt.Sprintf(" (address %d of %d)", i+1, len(raw))
+		}
+		e, fault := parseAddress(address, port)
+		if fault != nil {
+			t.fault(fault.Value+where, fault.Allowed)
+			continue
+		}
+		t.add(e, where)
 	}
 	return Servers{t}
 }
 
-// External says that the servers are those of a connected client which the caller brings along. Username, Password, Database,
-// ClientName and TLS belong to that client then and must not be set.
-func External() Servers { return Servers{&topology{mode: ModeExternal}} }
+func (t *topology) fault(value, allowed string) {
+	t.faults = append(t.faults, addressFault(value, allowed))
+}
+
+// add takes one more address in, or says what it does not agree with. Credentials are compared, never shown.
+func (t *topology) add(e endpoint, where string) {
+	const alike = "the same in each address that has one, or none and the field of Config"
+	switch {
+	case e.Network == "unix" && t.mode.discovers():
+		t.fault("a Unix socket"+where, "host and port with a "+t.mode.String()+" topology, whose servers are told by host and port")
+	case slices.ContainsFunc(t.addresses, e.sameAs):
+		t.fault(strconv.Quote(e.Addr)+where+", which stands there twice", "each server once")
+	case t.mode == ModeSentinel && e.database != noDatabase:
+		t.fault("the address of a sentinel with a database"+where, "no database there, for sentinels have none: set Config.Database")
+	}
+	t.addresses = append(t.addresses, e.Address)
+	if !merge(&t.said.username, e.username) {
+		t.fault("an address with another user than the one before"+where, alike)
+	}
+	if !merge(&t.said.password, e.password) {
+		t.fault("an address with another password than the one before"+where, alike)
+	}
+	if t.said.database == noDatabase {
+		t.said.database = e.database
+	}
+	if e.database != noDatabase && e.database != t.said.database {
+		t.fault("an address with another database than the one before"+where, alike)
+	}
+	before, _ := t.said.tls()
+	now, _ := e.tls()
+	switch {
+	case t.said.scheme == "":
+		t.said.Address = e.Address
+	case e.scheme != "" && before != now:
+		t.fault("an address with TLS and one without"+where, "TLS for all addresses or for none")
+	}
+}
 
 // Mode returns the kind of topology, ModeNone for the zero Servers.
 func (s Servers) Mode() Mode {
@@ -84,25 +175,34 @@ func (s Servers) Mode() Mode {
 	return s.t.mode
 }
 
-// Addresses returns the addresses to dial, in the order given; empty for the zero Servers, for External, and after a fault in an address.
+// MasterName returns the name that the sentinels know the master by; empty for all but Sentinel.
+func (s Servers) MasterName() string {
+	if s.t == nil {
+		return ""
+	}
+	return s.t.masterName
+}
+
+// Addresses returns the addresses to dial, in the order given, so with MasterSlave the master's first; empty for the zero Servers and for
+// External, and without those that could not be read.
 func (s Servers) Addresses() []Address {
 	if s.t == nil {
 		return nil
 	}
-	addresses := make([]Address, len(s.t.endpoints))
-	for i, e := range s.t.endpoints {
-		addresses[i] = e.Address
-	}
-	return addresses
+	return slices.Clone(s.t.addresses)
 }
 
-// String returns the mode and the addresses without user and password: "single redis://127.0.0.1:6379".
+// String returns the mode and the addresses without user and password: "single redis://127.0.0.1:6379", and for Sentinel the name of
+// the master before them.
 func (s Servers) String() string {
 	words := []string{s.Mode().String()}
+	if name := s.MasterName(); name != "" {
+		words = append(words, strconv.Quote(clip(name)))
+	}
 	for _, a := range s.Addresses() {
 		words = append(words, a.String())
 	}
-	if s.t != nil && s.t.fault != nil {
+	if s.t != nil && len(s.t.faults) > 0 {
 		words = append(words, "(faulty address)")
 	}
 	return strings.Join(words, " ")
@@ -113,161 +213,3 @@ func (s Servers) GoString() string { return s.String() }
 
 // LogValue returns what String does.
 func (s Servers) LogValue() slog.Value { return slog.StringValue(s.String()) }
-
-// Address is where one server listens, in the words of net.Dial.
-type Address struct {
-	// Network is "tcp" or "unix".
-	Network string
-	// Addr is host:port, with brackets around an IPv6 address, or the path of the socket.
-	Addr string
-
-	scheme string
-}
-
-// String returns the address as Single takes it, without user, password and database.
-func (a Address) String() string {
-	if a.scheme == "" {
-		return a.Addr
-	}
-	if a.Network == "unix" {
-		return strings.ReplaceAll((&url.URL{Scheme: a.scheme, Path: a.Addr}).String(), "@", "%40")
-	}
-	return (&url.URL{Scheme: a.scheme, Host: a.Addr}).String()
-}
-
-// endpoint is all that one address says.
-type endpoint struct {
-	Address
-	username, password string
-	database           int // noDatabase if the address names none
-}
-
-const noDatabase = -1
-
-// tls reports whether the scheme demands TLS, or forbids it; neither for a bare host:port.
-func (e endpoint) tls() (demanded, forbidden bool) {
-	demanded = slices.Contains(tlsSchemes, e.scheme)
-	return demanded, e.scheme != "" && !demanded
-}
-
-var (
-	plainSchemes = []string{"redis", "valkey"}
-	tlsSchemes   = []string{"rediss", "valkeys"}
-	udsSchemes   = []string{"redis+uds", "valkey+uds"}
-)
-
-const (
-	defaultPort    = "6379"
-	addressForms   = "redis://host:port/db, rediss://…, valkey://…, valkeys://…, redis+uds:///path or host:port"
-	encodingAdvice = addressForms + ", with special characters in user and password percent-encoded, or these in Username and Password"
-)
-
-// parseAddress reads one address. None of its errors carries net/url's own, since those quote the address.
-func parseAddress(raw string) (endpoint, *FieldError) {
-	if raw == "" {
-		return endpoint{}, addressFault("an empty address", addressForms)
-	}
-	scheme, _, hasScheme := strings.Cut(raw, "://")
-	if !hasScheme {
-		return parseBare(raw)
-	}
-	u, err := url.Parse(raw)
-	switch {
-	case err != nil, !strings.EqualFold(scheme, u.Scheme):
-		return endpoint{}, addressFault("an address that is no URL", encodingAdvice)
-	case slices.Contains(udsSchemes, u.Scheme):
-	case !slices.Contains(plainSchemes, u.Scheme) && !slices.Contains(tlsSchemes, u.Scheme):
-		return endpoint{}, addressFault("an address of the scheme "+shown(raw, scheme), addressForms)
-	}
-	if u.RawQuery != "" || u.ForceQuery || strings.Contains(raw, "#") {
-		return endpoint{}, addressFault(`an address with "?" or "#"`, encodingAdvice)
-	}
-	e := endpoint{database: noDatabase, Address: Address{scheme: u.Scheme}}
-	if u.User != nil {
-		e.username = u.User.Username()
-		e.password, _ = u.User.Password()
-	}
-	var fault *FieldError
-	if slices.Contains(udsSchemes, u.Scheme) {
-		fault = e.setSocket(raw, u)
-	} else if fault = e.setHostPort(raw, u.Hostname(), portOf(u)); fault == nil {
-		fault = e.setDatabase(raw, u.Path)
-	}
-	return e, fault
-}
-
-// portOf returns the port of a URL: 6379 if it has none, but "" if it has a colon and nothing after it, which is a slip.
-func portOf(u *url.URL) string {
-	if u.Port() == "" && !strings.HasSuffix(u.Host, ":") {
-		return defaultPort
-	}
-	return u.Port()
-}
-
-// parseBare reads host:port. It insists on the port, for without one any misspelt word would be a host.
-func parseBare(raw string) (endpoint, *FieldError) {
-	e := endpoint{database: noDatabase}
-	host, port, err := net.SplitHostPort(raw)
-	if err != nil || port == "" || strings.ContainsFunc(raw, notInHost) {
-		return e, addressFault(shown(raw, raw)+", which is neither a URL nor host:port", encodingAdvice)
-	}
-	fault := e.setHostPort(raw, host, port)
-	return e, fault
-}
-
-// notInHost reports what url.Parse would refuse in a host, or read as the end of it.
-func notInHost(r rune) bool {
-	return r <= ' ' || r == 0x7f || strings.ContainsRune(`/@?#\"<>^{|}`+"`", r)
-}
-
-func (e *endpoint) setHostPort(raw, host, port string) *FieldError {
-	switch {
-	case host == "":
-		return addressFault("an address without a host", addressForms)
-	case strings.Contains(host, ":") && !strings.Contains(raw, "["):
-		return addressFault("an address with more than one host, or an IPv6 address without brackets", "one host: redis://[::1]:6379")
-	}
-	if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
-		return addressFault("an address with the port "+shown(raw, port), "a port from 1 to 65535")
-	}
-	e.Network, e.Addr = "tcp", net.JoinHostPort(host, port)
-	return nil
-}
-
-func (e *endpoint) setDatabase(raw, path string) *FieldError {
-	db := strings.TrimPrefix(path, "/")
-	if db == "" {
-		return nil
-	}
-	n, err := strconv.ParseUint(db, 10, 31)
-	if err != nil {
-		return addressFault("an address with the database "+shown(raw, db), "a number from 0 to 2147483647 after the slash, or no slash")
-	}
-	e.database = int(n)
-	return nil
-}
-
-func (e *endpoint) setSocket(raw string, u *url.URL) *FieldError {
-	if u.Host != "" || len(u.Path) < 2 {
-		return addressFault("a Unix socket without an absolute path", "three slashes and the path: redis+uds:///run/redis.sock")
-	}
-	// An "@" in the path is more likely the end of a password that has an unencoded "/" in it, which must not become a path to show.
-	if _, after, _ := strings.Cut(raw, "://"); strings.Contains(after[strings.Index(after, "/"):], "@") {
-		return addressFault(`a Unix socket with an "@" in its path`, `"%40" for an "@" in the path, or "%2F" for a "/" in the password`)
-	}
-	e.Network, e.Addr = "unix", u.Path
-	return nil
-}
-
-func addressFault(value, allowed string) *FieldError {
-	return &FieldError{Field: "Servers", Value: value, Allowed: allowed}
-}
-
-// shown quotes a piece of an address for an error, unless the address has a character that comes with a password, be it in its
-// place or unencoded and taken for something else: then no piece of it is safe to show.
-func shown(address, piece string) string {
-	if strings.ContainsAny(address, "@?#") {
-		return "(not shown, it may hold a password)"
-	}
-	return strconv.Quote(clip(piece))
-}

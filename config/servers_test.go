@@ -4,6 +4,7 @@ import (
 	"crypto/tls"
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -174,13 +175,16 @@ func TestExternalTakesNoSettingsOfTheConnection(t *testing.T) {
 	require.NoError(t, err)
 	_, err = config.Config{
 		Servers: config.External(), Username: "u", Password: "hunter2", Database: 1, ClientName: "c", TLS: &tls.Config{MinVersion: tls.VersionTLS13},
+		SentinelUsername: "s", SentinelPassword: "hunter2", ScanInterval: time.Second, NATMapper: func(a string) string { return a },
 	}.WithDefaults()
-	require.Len(t, faults(t, err), 5)
+	require.Len(t, faults(t, err), 9)
 	require.NotContains(t, err.Error(), "hunter2")
 }
 
 func TestModeHasAName(t *testing.T) {
-	require.Equal(t, "none single external Mode(9)", fmt.Sprint(config.ModeNone, config.ModeSingle, config.ModeExternal, config.Mode(9)))
+	require.Equal(t, "none single external cluster sentinel master-slave replicated Mode(7) Mode(-1)", fmt.Sprint(
+		config.ModeNone, config.ModeSingle, config.ModeExternal, config.ModeCluster, config.ModeSentinel, config.ModeMasterSlave,
+		config.ModeReplicated, config.Mode(7), config.Mode(-1)))
 }
 
 func TestAddressesIsACopy(t *testing.T) {
