@@ -33,11 +33,21 @@ type Conn interface {
 //
 // ctx governs the wait for the reply only: a call whose ctx ends may still take effect.
 func Run[T any](ctx context.Context, conn Conn, call Call[T]) (T, error) {
-	result := conn.Do(ctx, call.bySHA1(conn))
-	if isNoScript(result.Error()) {
-		result = conn.Do(ctx, call.inFull(conn))
+	result := conn.Do(ctx, call.BySHA1(conn.B()))
+	if IsNoScript(result.Error()) {
+		result = conn.Do(ctx, call.InFull(conn.B()))
 	}
-	return call.read(result)
+	return call.Read(result)
+}
+
+// RunAsking is Run on the node that a slot is just moving to, which serves such a request only right after ASKING, on the same
+// connection.
+func RunAsking[T any](ctx context.Context, conn Conn, call Call[T]) (T, error) {
+	result := conn.DoMulti(ctx, conn.B().Asking().Build(), call.BySHA1(conn.B()))[1]
+	if IsNoScript(result.Error()) {
+		result = conn.DoMulti(ctx, conn.B().Asking().Build(), call.InFull(conn.B()))[1]
+	}
+	return call.Read(result)
 }
 
 // RunAll sends the calls in one pipeline, and those which the server did not know in a second one. Results stand in the
@@ -48,16 +58,16 @@ func RunAll[T any](ctx context.Context, conn Conn, calls []Call[T]) []Result[T] 
 	}
 	commands := make([]rueidis.Completed, len(calls))
 	for i, call := range calls {
-		commands[i] = call.bySHA1(conn)
+		commands[i] = call.BySHA1(conn.B())
 	}
 	replies := conn.DoMulti(ctx, commands...)
 
 	var unknown []int
 	var inFull []rueidis.Completed
 	for i, reply := range replies {
-		if isNoScript(reply.Error()) {
+		if IsNoScript(reply.Error()) {
 			unknown = append(unknown, i)
-			inFull = append(inFull, calls[i].inFull(conn))
+			inFull = append(inFull, calls[i].InFull(conn.B()))
 		}
 	}
 	if len(unknown) > 0 {
@@ -68,20 +78,23 @@ func RunAll[T any](ctx context.Context, conn Conn, calls []Call[T]) []Result[T] 
 
 	results := make([]Result[T], len(calls))
 	for i, call := range calls {
-		results[i].Value, results[i].Err = call.read(replies[i])
+		results[i].Value, results[i].Err = call.Read(replies[i])
 	}
 	return results
 }
 
-func (c Call[T]) bySHA1(conn Conn) rueidis.Completed {
-	return conn.B().Evalsha().Sha1(c.Script.SHA1).Numkeys(int64(len(c.Keys))).Key(c.Keys...).Arg(c.Args...).Build()
+// BySHA1 is the command that runs a script which the server knows.
+func (c Call[T]) BySHA1(b rueidis.Builder) rueidis.Completed {
+	return b.Evalsha().Sha1(c.Script.SHA1).Numkeys(int64(len(c.Keys))).Key(c.Keys...).Arg(c.Args...).Build()
 }
 
-func (c Call[T]) inFull(conn Conn) rueidis.Completed {
-	return conn.B().Eval().Script(c.Script.Source).Numkeys(int64(len(c.Keys))).Key(c.Keys...).Arg(c.Args...).Build()
+// InFull is the command that brings the script along.
+func (c Call[T]) InFull(b rueidis.Builder) rueidis.Completed {
+	return b.Eval().Script(c.Script.Source).Numkeys(int64(len(c.Keys))).Key(c.Keys...).Arg(c.Args...).Build()
 }
 
-func (c Call[T]) read(result rueidis.RedisResult) (T, error) {
+// Read reads the reply to either.
+func (c Call[T]) Read(result rueidis.RedisResult) (T, error) {
 	message, err := result.ToMessage()
 	if err != nil && !rueidis.IsRedisNil(err) {
 		var none T
@@ -90,7 +103,8 @@ func (c Call[T]) read(result rueidis.RedisResult) (T, error) {
 	return c.decode(message)
 }
 
-func isNoScript(err error) bool {
+// IsNoScript tells whether a server did not know a script, and so has run nothing.
+func IsNoScript(err error) bool {
 	reply, ok := rueidis.IsRedisErr(err)
 	return ok && strings.HasPrefix(reply.Error(), "NOSCRIPT")
 }

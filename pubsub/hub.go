@@ -79,8 +79,11 @@ func New(o Options) *Hub {
 //
 // A channel that others have joined, or that lingers, may be confirmed at once: ask Confirmed before waiting for Wake,
 // since what happened before the Join wakes nobody. After Close the Subscription is woken and its Err is ErrClosed.
-func (h *Hub) Join(name string) *Subscription {
-	s := &Subscription{hub: h, wake: make(chan struct{}, 1), place: gone}
+func (h *Hub) Join(name string) *Subscription { return h.JoinWith(name, make(chan struct{}, 1)) }
+
+// JoinWith is Join with a wake-up channel of the caller's, with room for one, so that several Subscriptions can wake by the same.
+func (h *Hub) JoinWith(name string, wake chan struct{}) *Subscription {
+	s := &Subscription{hub: h, wake: wake, place: gone}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.closed {

@@ -169,6 +169,11 @@ func (a *acquisition) sleep(w *waiter, ttl time.Duration) error {
 		}
 		return a.pause(pause, nil, w.kick)
 	}
+	if w.misled() {
+		if err := a.pause(misledPause, nil, w.kick); err != nil {
+			return err
+		}
+	}
 	sub, joined := w.listen()
 	if err := sub.Err(); err != nil {
 		return err
@@ -361,7 +366,7 @@ func (a *acquisition) acquire(stand bool) (*Hold, time.Duration, error) {
 		latch, sent := e.latches.next(), time.Now()
 		target := t.target(latch, t.lease)
 		target.Stand = stand
-		grant, err := call(e, a.lock.Kind.Acquire(target))
+		grant, err := commit(e, a.lock.Kind.Acquire(target))
 		if err == nil && !grant.Acquired {
 			return nil, grant.TTL, nil
 		}
@@ -376,6 +381,10 @@ func (a *acquisition) acquire(stand bool) (*Hold, time.Duration, error) {
 			return h, 0, err
 		}
 		if ranNothing(err) {
+			return nil, 0, err
+		}
+		if errors.Is(err, ErrNotReplicated) {
+			_ = e.correct(t)
 			return nil, 0, err
 		}
 		count, settled := e.settle(t, latch, err)

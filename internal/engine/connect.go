@@ -2,110 +2,73 @@ package engine
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
-	"net"
 	"strings"
-	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/redis/rueidis"
 
-	"github.com/redlatch/redlatch/config"
-	"github.com/redlatch/redlatch/lua"
+	"github.com/redlatch/redlatch/internal/topology"
 )
 
-// pingInterval is how often a connection without traffic is tried. One that does not answer within the command timeout is given up:
-// only then do requests go to a new one, and is it known that messages do not arrive. So it must be soon for the watchdog. rueidis lets
-// an interval pass in which something arrived, so that a connection which fell silent is tried within two.
-func pingInterval(cfg config.Config) time.Duration {
-	return min(2500*time.Millisecond, max(cfg.LockWatchdogTimeout/12, 50*time.Millisecond))
-}
-
-// connect makes the connection that all requests share. ctx bounds the opening, together with ConnectTimeout.
-func connect(ctx context.Context, cfg config.Config) (rueidis.Client, error) {
-	var addresses []string
-	network := "tcp"
-	for _, a := range cfg.Servers.Addresses() {
-		network = a.Network
-		addresses = append(addresses, a.Addr)
-	}
-	dialer := &dialer{network: network, opening: ctx}
-	client, err := rueidis.NewClient(rueidis.ClientOption{
-		InitAddress:       addresses,
-		Username:          cfg.Username,
-		Password:          cfg.Password,
-		ClientName:        cfg.ClientName,
-		SelectDB:          cfg.Database,
-		TLSConfig:         cfg.TLS,
-		ForceSingleClient: true,
-		DisableCache:      true, // no key is read twice from here
-		DisableRetry:      true, // an acquire that is sent again behind our back would be counted twice
-		PipelineMultiplex: -1,   // one connection: requests of one lock arrive in the order of their sending
-		Dialer:            net.Dialer{Timeout: cfg.ConnectTimeout, KeepAlive: pingInterval(cfg)},
-		ConnWriteTimeout:  cfg.Timeout,
-		DialCtxFn:         dialer.dial,
-	})
-	dialer.opened()
+// connect finds the servers and makes sure that locks can work there at all, before anybody relies on it.
+func (e *Engine) connect(ctx context.Context, borrowed rueidis.Client) error {
+	servers, err := topology.Open(ctx, e.cfg, topology.Options{Log: e.log, Redis: borrowed, Changed: e.rerouted})
 	if err != nil {
-		if client != nil {
-			client.Close()
+		return explain(err)
+	}
+	e.servers = servers
+	if err = e.check(ctx); err != nil {
+		servers.Close()
+	}
+	return err
+}
+
+// check runs a first script on every master. Of several, those that can't be reached now are left out, as long as one answers.
+func (e *Engine) check(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, e.cfg.Timeout)
+	defer cancel()
+	answered, unreachable := false, error(nil)
+	for _, err := range topology.Probe(ctx, e.servers) {
+		switch {
+		case err == nil:
+			answered = true
+		case isReply(err):
+			return fmt.Errorf("run a first script (locks need EVAL and EVALSHA): %w", explain(err))
+		default:
+			unreachable = err
 		}
-		if ctx.Err() != nil {
-			err = endOf(ctx)
+	}
+	if !answered {
+		return fmt.Errorf("run a first script: %w", explain(unreachable))
+	}
+	return nil
+}
+
+// rerouted lets the first waiters of locks whose master is another one now ask there, and listen there.
+func (e *Engine) rerouted(moved func(key string) bool) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for at, t := range e.tenures {
+		if len(t.waiters) > 0 && moved(at.key) {
+			for _, w := range t.waiters {
+				w.wake()
+			}
 		}
-		return nil, fmt.Errorf("connect to %s: %w", strings.Join(addresses, ", "), explain(err))
 	}
-	return client, nil
-}
-
-// dialer makes the connections. Those of the opening end with its context, also while they shake hands; later ones belong to no
-// call.
-type dialer struct {
-	network string
-
-	mu      sync.Mutex
-	opening context.Context // guarded by mu, like the rest; nil when the client is open
-	stops   []func() bool
-}
-
-func (d *dialer) dial(ctx context.Context, address string, nd *net.Dialer, t *tls.Config) (net.Conn, error) {
-	d.mu.Lock()
-	opening := d.opening
-	d.mu.Unlock()
-	if opening != nil {
-		ctx = opening
-	}
-	conn, err := d.connect(ctx, address, nd, t)
-	if err == nil && opening != nil {
-		d.mu.Lock()
-		d.stops = append(d.stops, context.AfterFunc(opening, func() { _ = conn.Close() }))
-		d.mu.Unlock()
-	}
-	return conn, err
-}
-
-func (d *dialer) connect(ctx context.Context, address string, nd *net.Dialer, t *tls.Config) (net.Conn, error) {
-	if t != nil {
-		return (&tls.Dialer{NetDialer: nd, Config: t}).DialContext(ctx, d.network, address)
-	}
-	return nd.DialContext(ctx, d.network, address)
-}
-
-// opened lets the connections outlive the opening.
-func (d *dialer) opened() {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	for _, stop := range d.stops {
-		stop()
-	}
-	d.opening, d.stops = nil, nil
 }
 
 // explain adds what to do to what a server or the network said while connecting.
 func explain(err error) error {
+	var failed *topology.NotSentError
+	if errors.As(err, &failed) {
+		return fmt.Errorf("connect to %s: %w", failed.Address, explainReply(failed.Err))
+	}
+	return explainReply(err)
+}
+
+func explainReply(err error) error {
 	switch {
 	case serverSays(err, "WRONGPASS", "NOAUTH", "ERR invalid password"):
 		return fmt.Errorf("the server refused user and password; check Username and Password: %w", err)
@@ -122,22 +85,6 @@ func explain(err error) error {
 		return fmt.Errorf("the answer is not that of a Redis server (or TLS is on at one side only): %w", err)
 	}
 	return err
-}
-
-// check makes sure that locks can work here at all, before anybody relies on it.
-func (e *Engine) check(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, e.cfg.Timeout)
-	defer cancel()
-	if _, err := lua.Run(ctx, e.conn, lua.Probe()); err != nil {
-		return fmt.Errorf("run a first script (locks need EVAL and EVALSHA): %w", explain(err))
-	}
-	return nil
-}
-
-// dedicate opens the connection for messages.
-func (e *Engine) dedicate(context.Context) (rueidis.DedicatedClient, func(), error) {
-	client, release := e.conn.Dedicate()
-	return client, release, nil
 }
 
 // latches makes the names of requests: 32 hexadecimal digits as Redisson has, unique to the client and the request.

@@ -12,8 +12,8 @@ import (
 	"github.com/redis/rueidis"
 
 	"github.com/redlatch/redlatch/config"
+	"github.com/redlatch/redlatch/internal/topology"
 	"github.com/redlatch/redlatch/lua"
-	"github.com/redlatch/redlatch/pubsub"
 )
 
 // Engine is what stands behind a client: its connections, what it holds, who waits, and the goroutines that look after it.
@@ -22,10 +22,7 @@ type Engine struct {
 	cfg        config.Config
 	log        *slog.Logger
 	events     events
-	conn       rueidis.Client
-	borrowed   bool // the connection is the caller's and stays open
-	hub        *pubsub.Hub
-	publish    string
+	servers    *topology.Topology
 	latches    latches
 	reschedule chan struct{} // capacity one: the watchdog's next event came nearer
 	debtCame   chan struct{} // capacity one: the settler has something new to do
@@ -68,7 +65,7 @@ func Open(ctx context.Context, cfg config.Config, o Options) (*Engine, error) {
 		return nil, err
 	}
 	e := &Engine{
-		id: uuid.NewString(), cfg: cfg, log: o.Log, publish: "PUBLISH",
+		id: uuid.NewString(), cfg: cfg, log: o.Log,
 		events:     events{observe: o.Observe, stir: make(chan struct{}, 1)},
 		reschedule: make(chan struct{}, 1), debtCame: make(chan struct{}, 1),
 		shut: make(chan struct{}), closed: make(chan struct{}),
@@ -82,32 +79,12 @@ func Open(ctx context.Context, cfg config.Config, o Options) (*Engine, error) {
 		return nil, err
 	}
 	e.life, e.end = context.WithCancel(context.Background())
-	e.hub = pubsub.New(pubsub.Options{
-		Connect: e.dedicate,
-		Linger:  max(cfg.SubscriptionLinger, 0),
-		Logger:  e.log,
-	})
 	e.workers.Go(e.watch)
 	e.workers.Go(e.settleDebts)
 	if e.events.observe != nil {
 		e.workers.Go(func() { e.events.deliver(e.life.Done()) })
 	}
 	return e, nil
-}
-
-func (e *Engine) connect(ctx context.Context, borrowed rueidis.Client) (err error) {
-	if borrowed != nil && borrowed.Mode() == rueidis.ClientModeCluster {
-		return errors.New("the rueidis client is that of a cluster, which this version does not support; use one of a single server")
-	}
-	if e.conn, e.borrowed = borrowed, borrowed != nil; !e.borrowed {
-		if e.conn, err = connect(ctx, e.cfg); err != nil {
-			return err
-		}
-	}
-	if err = e.check(ctx); err != nil {
-		e.disconnect()
-	}
-	return err
 }
 
 // ID is the client's part of its owners.
@@ -204,18 +181,11 @@ func (e *Engine) Close() {
 		e.waitFor(func() bool { return e.calls == 0 }, grace.Done())
 		cancel()
 		e.end()
-		e.hub.Close()
 		e.workers.Wait()
-		e.disconnect()
+		e.servers.Close()
 		close(e.closed)
 	})
 	<-e.closed
-}
-
-func (e *Engine) disconnect() {
-	if !e.borrowed {
-		e.conn.Close()
-	}
 }
 
 // call runs one script within the command timeout. The caller's context has no part in it: its end must not leave a request in
@@ -223,11 +193,20 @@ func (e *Engine) disconnect() {
 func call[T any](e *Engine, c lua.Call[T]) (T, error) {
 	ctx, cancel := context.WithTimeout(e.life, e.cfg.Timeout)
 	defer cancel()
-	v, err := lua.Run(ctx, e.conn, c)
+	v, err := topology.Run(ctx, e.servers, c)
 	return v, e.failed(err)
 }
 
-// callAll runs scripts in one pipeline within the command timeout.
+// commit is call for what takes a lock, of which replicas have to know where there are some. The time for that comes on top, twice, since
+// the request may have to wait for those before it. With ErrNotReplicated the lock was granted, and is to be given back.
+func commit(e *Engine, c lua.Call[lua.Grant]) (lua.Grant, error) {
+	ctx, cancel := context.WithTimeout(e.life, e.cfg.Timeout+2*e.cfg.SlavesSyncTimeout)
+	defer cancel()
+	grant, err := topology.Commit(ctx, e.servers, c)
+	return grant, e.failed(err)
+}
+
+// callAll runs scripts in one pipeline for each master within the command timeout.
 func callAll[T any](e *Engine, calls []lua.Call[T]) []lua.Result[T] {
 	return callWithin(e, e.cfg.Timeout, calls)
 }
@@ -235,7 +214,7 @@ func callAll[T any](e *Engine, calls []lua.Call[T]) []lua.Result[T] {
 func callWithin[T any](e *Engine, timeout time.Duration, calls []lua.Call[T]) []lua.Result[T] {
 	ctx, cancel := context.WithTimeout(e.life, timeout)
 	defer cancel()
-	results := lua.RunAll(ctx, e.conn, calls)
+	results := topology.RunAll(ctx, e.servers, calls)
 	for i := range results {
 		results[i].Err = e.failed(results[i].Err)
 	}
@@ -248,6 +227,8 @@ func (e *Engine) failed(err error) error {
 		return nil
 	case e.life.Err() != nil:
 		return ErrClosed
+	case errors.Is(err, ErrNotReplicated): // that is no failed request: the caller is to know
+		return err
 	default:
 		return &requestError{err}
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/redis/rueidis"
 
+	"github.com/redlatch/redlatch/internal/topology"
 	"github.com/redlatch/redlatch/pubsub"
 )
 
@@ -18,7 +19,7 @@ var (
 	ErrNotHeld       = errors.New("lock not held")
 	ErrLost          = errors.New("lock lost")
 	ErrClosed        = errors.New("client closed")
-	ErrNotReplicated = errors.New("lock not replicated")
+	ErrNotReplicated = topology.ErrNotReplicated
 	ErrReentry       = errors.New("lock can't be entered again")
 	ErrWrongType     = errors.New("key is no lock of this kind")
 	ErrBadName       = errors.New("bad lock name")
@@ -85,10 +86,11 @@ func ranNothing(err error) bool {
 	return notConnected(err) || serverSays(err, notNow...) || serverSays(err, "OOM", "NOAUTH", "WRONGTYPE", "CROSSSLOT")
 }
 
-// notConnected: no connection could be made, so that nothing was sent.
+// notConnected: no connection could be made, or nobody is known to connect to, so that nothing was sent.
 func notConnected(err error) bool {
 	var op *net.OpError
-	return errors.As(err, &op) && op.Op == "dial"
+	var failed *topology.NotSentError
+	return errors.As(err, &op) && op.Op == "dial" || errors.As(err, &failed) || errors.Is(err, topology.ErrNoMaster)
 }
 
 // passing tells whether a failure may be over at the next try. A refusal (wrong type, no permission, wrong password) stays and is

@@ -1,6 +1,9 @@
 package engine
 
-import "time"
+import (
+	"errors"
+	"time"
+)
 
 // Hand-off: when the last hold of an owner is released while a waiter of this process is first in the room, one script gives
 // the lock straight to it. That saves a message and two round trips, and takes the lock past the waiters of other processes, so
@@ -41,10 +44,13 @@ func (e *Engine) handOver(t *tenure, w *waiter) (done, doubt bool, err error) {
 		e.withdraw(w)
 		return false, false, nil
 	}
-	reply, err := call(e, ask)
+	reply, err := commit(e, ask)
 	switch {
 	case err == nil && reply.Acquired:
-		e.present(t, w, w.newHold(sent, reply.Token))
+		e.present(t, w, w.newHold(sent, reply.Token), nil)
+		return true, false, nil
+	case errors.Is(err, ErrNotReplicated):
+		e.present(t, w, w.newHold(sent, reply.Token), err)
 		return true, false, nil
 	case err == nil:
 		e.withdraw(w)
@@ -62,20 +68,23 @@ func (e *Engine) handOver(t *tenure, w *waiter) (done, doubt bool, err error) {
 	return false, doubt, nil
 }
 
-// present makes the hold of what the waiter was given: it is live before anybody can see that the waiter has it.
-func (e *Engine) present(from *tenure, w *waiter, h *Hold) {
+// present makes the hold of what the waiter was given: it is live before anybody can see that the waiter has it. unwanted is why it must
+// not have it; the lock is then released, and the waiter asks for itself.
+func (e *Engine) present(from *tenure, w *waiter, h *Hold, unwanted error) {
 	t := w.tenure
 	t.lease = w.lease()
 	e.mu.Lock()
 	t.trust.confirm(e.trustEnd(h.since, t.lease))
 	t.series = series{from.series.began, from.series.passed + 1}
-	err := e.admitLocked(t, h)
-	if err == nil {
+	if unwanted == nil {
+		unwanted = e.admitLocked(t, h)
+	}
+	if unwanted == nil {
 		w.given = h
 	}
 	e.mu.Unlock()
-	if err != nil {
-		h.cancel(err)
+	if unwanted != nil {
+		h.cancel(unwanted)
 		_ = e.correct(t)
 	}
 	e.withdraw(w)

@@ -156,12 +156,24 @@ func (e *Engine) rearm(t *tenure, lease time.Duration, entry bool) (lua.Grant, e
 		if entry {
 			count++
 		}
-		grant, err := call(e, t.lock.Kind.Reenter(t.target(latch, lease), count, entry))
+		request := t.lock.Kind.Reenter(t.target(latch, lease), count, entry)
+		var grant lua.Grant
+		var err error
+		if entry {
+			grant, err = commit(e, request)
+		} else {
+			grant, err = call(e, request)
+		}
 		if err == nil {
 			return e.concludeRearm(t, sent, lease, entry, grant), nil
 		}
 		if ranNothing(err) {
 			e.undo(t, before)
+			return lua.Grant{}, err
+		}
+		if errors.Is(err, ErrNotReplicated) {
+			_ = e.correct(t)
+			e.close(t)
 			return lua.Grant{}, err
 		}
 		left, settled := e.settle(t, latch, err)

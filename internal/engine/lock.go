@@ -41,6 +41,11 @@ func NewLock(e *Engine, name string, kind Kind, o LockOptions) *Lock {
 		return l
 	}
 	l.Key = key
+	if e.servers.Clustered() {
+		if err := config.SlotSafe(key); err != nil {
+			l.invalid = fmt.Errorf("%w: %w", ErrBadName, err)
+		}
+	}
 	return l
 }
 
@@ -54,7 +59,7 @@ func (l *Lock) publish() string {
 	if l.Spin != nil {
 		return ""
 	}
-	return l.Engine.publish
+	return l.Engine.servers.Verbs()
 }
 
 // Field is an owner's field in the lock's hash; an owner without a client is one of this client.

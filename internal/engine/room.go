@@ -2,8 +2,9 @@ package engine
 
 import (
 	"container/list"
+	"time"
 
-	"github.com/redlatch/redlatch/pubsub"
+	"github.com/redlatch/redlatch/internal/topology"
 )
 
 // room is where the waiters of one lock in this process stand in order. Only the first of them asks the server and listens; the
@@ -13,8 +14,8 @@ type room struct {
 
 	// Guarded by engine.mu.
 
-	waiters list.List            // of *waiter
-	sub     *pubsub.Subscription // joined by the first waiter that had to; kept for those behind it
+	waiters list.List              // of *waiter
+	sub     *topology.Subscription // joined by the first waiter that had to; kept for those behind it
 }
 
 type roomKey struct{ key, kind string }
@@ -24,8 +25,8 @@ type waiter struct {
 	*acquisition
 	room  *room
 	place *list.Element
-	kick  chan struct{}        // capacity one: it is first now, was given the lock, or its owner holds it
-	heard *pubsub.Subscription // what it has listened to; its own
+	kick  chan struct{}          // capacity one: it is first now, was given the lock, or its owner holds it
+	heard *topology.Subscription // what it has listened to; its own
 }
 
 func (e *Engine) enter(a *acquisition) *waiter {
@@ -57,7 +58,7 @@ func (e *Engine) leave(w *waiter) {
 			break
 		}
 	}
-	var sub *pubsub.Subscription
+	var sub *topology.Subscription
 	if next := r.waiters.Front(); next == nil {
 		sub = r.sub
 		if e.rooms[r.key] == r {
@@ -86,23 +87,34 @@ func (w *waiter) first() bool {
 }
 
 // listen returns the room's subscription, and whether it was joined only now. It is for the first waiter. A channel that the
-// server refused to somebody before is asked for again: the refusal may have been mended since.
-func (w *waiter) listen() (sub *pubsub.Subscription, joined bool) {
+// server refused to somebody before is asked for again: the refusal may have been mended since. So is one whose slot has moved.
+func (w *waiter) listen() (sub *topology.Subscription, joined bool) {
 	e, r := w.engine, w.room
 	e.mu.Lock()
 	sub = r.sub
 	e.mu.Unlock()
-	if sub != nil && (sub.Err() == nil || sub == w.heard) {
+	if sub != nil && !sub.Stale() && (sub.Err() == nil || sub == w.heard) {
 		w.heard = sub
 		return sub, false
 	}
 	if sub != nil {
 		sub.Leave()
 	}
-	sub = e.hub.Join(w.lock.Kind.Channel(w.lock.Key, w.tenure.place.field))
+	sub = e.servers.Join(w.lock.Kind.Channel(w.lock.Key, w.tenure.place.field))
 	e.mu.Lock()
 	r.sub = sub
 	e.mu.Unlock()
 	w.heard = sub
 	return sub, true
+}
+
+// misledPause keeps a waiter from joining again and again on a server that sends it elsewhere, until it is known where.
+const misledPause = 50 * time.Millisecond
+
+// misled tells that the room's subscription was sent elsewhere.
+func (w *waiter) misled() bool {
+	w.engine.mu.Lock()
+	sub := w.room.sub
+	w.engine.mu.Unlock()
+	return sub != nil && sub.Misled()
 }

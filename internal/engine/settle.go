@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"sync"
 	"time"
 
 	"github.com/cenkalti/backoff/v4"
@@ -162,6 +163,23 @@ func (e *Engine) settleRound() (before, left int) {
 	}
 	e.mu.Unlock()
 
+	var groups sync.WaitGroup
+	for _, group := range e.byMaster(due) {
+		groups.Go(func() { e.settleGroup(group) })
+	}
+	groups.Wait()
+
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for _, t := range due {
+		t.users--
+		e.forgetLocked(t)
+	}
+	return before, len(e.debtors)
+}
+
+// settleGroup tries to pay the debts of tenures whose turns are taken, all on one server, and gives the turns.
+func (e *Engine) settleGroup(due []*tenure) {
 	var all []lua.Call[int]
 	debts := make([][]debt, len(due))
 	for i, t := range due {
@@ -182,13 +200,6 @@ func (e *Engine) settleRound() (before, left int) {
 	}
 	e.leaveQueues(rest)
 	e.correctAll(extra)
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	for _, t := range due {
-		t.users--
-		e.forgetLocked(t)
-	}
-	return before, len(e.debtors)
 }
 
 // pay draws the conclusions from the answers to a tenure's debts. It returns true when the owner is to be released on the server. The

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/redlatch/redlatch/config"
+	"github.com/redlatch/redlatch/internal/topology"
 	"github.com/redlatch/redlatch/lua"
 )
 
@@ -99,8 +101,8 @@ func (e *Engine) watch() {
 		}
 		e.wakeAt = now.Add(next)
 		e.mu.Unlock()
-		if len(due) > 0 {
-			e.workers.Go(func() { e.renewAll(due) })
+		for _, group := range e.byMaster(due) {
+			e.workers.Go(func() { e.renewAll(group) })
 		}
 		e.tell(lost)
 		timer.Reset(next)
@@ -142,11 +144,43 @@ type renewing struct {
 	epoch  int
 }
 
-// renewAll renews in batches, all in one pipeline.
+// byMaster groups tenures by the server that has them, so that one which is slow or dead keeps only its own.
+func (e *Engine) byMaster(tenures []*tenure) map[*topology.Node][]*tenure {
+	groups := make(map[*topology.Node][]*tenure)
+	for _, t := range tenures {
+		n := e.servers.Master(t.place.key)
+		groups[n] = append(groups[n], t)
+	}
+	return groups
+}
+
+// scriptsAtOnce bounds how many renewal scripts go out in one pipeline, so that the answer to each can come within its timeout, and other
+// requests are not behind all of them.
+const scriptsAtOnce = 500
+
+// renewAll renews what one server has, in batches of one script each and many batches in one pipeline.
 func (e *Engine) renewAll(due []*tenure) {
 	batches := e.batches(e.stillHeld(due))
-	if len(batches) == 0 {
-		return
+	var broken error
+	for some := range slices.Chunk(batches, scriptsAtOnce) {
+		sent := time.Now()
+		for i, result := range e.askRenewals(some, broken) {
+			if result.Err != nil && !isReply(result.Err) {
+				broken = result.Err
+			}
+			if serverSays(result.Err, "TRYAGAIN") && len(some[i]) > 1 {
+				e.renewSingly(some[i])
+				continue
+			}
+			e.renewed(some[i], sent, result)
+		}
+	}
+}
+
+// askRenewals sends one pipeline. After the connection broke the rest is not sent: it would only wait for the same answer.
+func (e *Engine) askRenewals(batches [][]renewing, broken error) []lua.Result[[]bool] {
+	if broken != nil {
+		return slices.Repeat([]lua.Result[[]bool]{{Err: broken}}, len(batches))
 	}
 	calls := make([]lua.Call[[]bool], len(batches))
 	for i, batch := range batches {
@@ -156,9 +190,15 @@ func (e *Engine) renewAll(due []*tenure) {
 		}
 		calls[i] = batch[0].tenure.lock.Kind.Renew(keys, fields, e.cfg.LockWatchdogTimeout)
 	}
+	return callWithin(e, e.renewalTimeout(), calls)
+}
+
+// renewSingly renews the locks of a slot that is just moving, some of whose keys are here and some there: one script can't have both.
+func (e *Engine) renewSingly(batch []renewing) {
+	single := slices.Collect(slices.Chunk(batch, 1))
 	sent := time.Now()
-	for i, result := range callWithin(e, e.renewalTimeout(), calls) {
-		e.renewed(batches[i], sent, result)
+	for i, result := range e.askRenewals(single, nil) {
+		e.renewed(single[i], sent, result)
 	}
 }
 
@@ -181,14 +221,23 @@ func (e *Engine) stillHeld(due []*tenure) []renewing {
 	return held
 }
 
-// batches groups what one script can renew.
+// batches groups what one script can renew: locks of one kind, and on a cluster of one slot.
 func (e *Engine) batches(due []renewing) [][]renewing {
-	byKind := make(map[string][]renewing)
+	type group struct {
+		kind string
+		slot uint16
+	}
+	clustered := e.servers.Clustered()
+	groups := make(map[group][]renewing)
 	for _, r := range due {
-		byKind[r.tenure.place.kind] = append(byKind[r.tenure.place.kind], r)
+		g := group{kind: r.tenure.place.kind}
+		if clustered {
+			g.slot = config.Slot(r.tenure.place.key)
+		}
+		groups[g] = append(groups[g], r)
 	}
 	var batches [][]renewing
-	for _, same := range byKind {
+	for _, same := range groups {
 		batches = slices.AppendSeq(batches, slices.Chunk(same, e.cfg.LockWatchdogBatchSize))
 	}
 	return batches

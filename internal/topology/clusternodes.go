@@ -1,0 +1,104 @@
+package topology
+
+import (
+	"fmt"
+	"net"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/redlatch/redlatch/config"
+)
+
+// clusterNode is one line of CLUSTER NODES, as far as it matters.
+type clusterNode struct {
+	address string
+	epoch   uint64
+	slots   []slotRange // none for a replica
+}
+
+type slotRange struct{ first, last uint16 }
+
+// readClusterNodes reads the reply to CLUSTER NODES that the server at asked gave. A line is
+//
+//	id host:port@bus,hostname flags master ping pong epoch link slots…
+//
+// A server that does not know its own address leaves the host out: it is the one that was asked. What a server has forgotten
+// (noaddr, handshake) is left out.
+func readClusterNodes(reply, asked string) ([]clusterNode, error) {
+	var nodes []clusterNode
+	for line := range strings.Lines(reply) {
+		fields := strings.Fields(line)
+		if len(fields) == 0 {
+			continue
+		}
+		if len(fields) < 8 {
+			return nil, fmt.Errorf("CLUSTER NODES: the line %q has %d fields instead of 8 or more", clip(line), len(fields))
+		}
+		flags := strings.Split(fields[2], ",")
+		if slices.Contains(flags, "noaddr") || slices.Contains(flags, "handshake") {
+			continue
+		}
+		address, err := nodeAddress(fields[1], asked)
+		if err != nil {
+			return nil, err
+		}
+		epoch, err := strconv.ParseUint(fields[6], 10, 64)
+		if err != nil {
+			return nil, fmt.Errorf("CLUSTER NODES: the epoch %q is no number", clip(fields[6]))
+		}
+		n := clusterNode{address: address, epoch: epoch}
+		if slices.Contains(flags, "master") {
+			if n.slots, err = readSlots(fields[8:]); err != nil {
+				return nil, err
+			}
+		}
+		nodes = append(nodes, n)
+	}
+	return nodes, nil
+}
+
+// nodeAddress turns "host:port@bus,hostname" into what is dialled.
+func nodeAddress(field, asked string) (string, error) {
+	field, _, _ = strings.Cut(field, "@")
+	field, _, _ = strings.Cut(field, ",") // servers without a bus port in their address
+	colon := strings.LastIndexByte(field, ':')
+	if colon < 0 {
+		return "", fmt.Errorf("CLUSTER NODES: the address %q has no port", clip(field))
+	}
+	host, port := strings.Trim(field[:colon], "[]"), field[colon+1:]
+	if host == "" {
+		host, _, _ = net.SplitHostPort(asked)
+	}
+	return net.JoinHostPort(host, port), nil
+}
+
+// readSlots reads the slots of a master: "0-5460", "7000"; what it is migrating or importing stands in brackets, and changes nothing yet.
+func readSlots(fields []string) ([]slotRange, error) {
+	var ranges []slotRange
+	for _, field := range fields {
+		if strings.HasPrefix(field, "[") {
+			continue
+		}
+		first, last, isRange := strings.Cut(field, "-")
+		if !isRange {
+			last = first
+		}
+		a, errA := strconv.ParseUint(first, 10, 16)
+		b, errB := strconv.ParseUint(last, 10, 16)
+		if errA != nil || errB != nil || a > b || b >= config.Slots {
+			return nil, fmt.Errorf("CLUSTER NODES: %q is no range of slots", clip(field))
+		}
+		ranges = append(ranges, slotRange{uint16(a), uint16(b)})
+	}
+	return ranges, nil
+}
+
+// clip keeps what a server said short enough for a log.
+func clip(s string) string {
+	const most = 120
+	if len(s) > most {
+		return s[:most] + "…"
+	}
+	return s
+}

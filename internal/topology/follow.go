@@ -1,0 +1,134 @@
+package topology
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/cenkalti/backoff/v4"
+
+	"github.com/redlatch/redlatch/config"
+)
+
+const (
+	// minGap keeps the follower from asking in a loop, however many requests meet trouble.
+	minGap = 50 * time.Millisecond
+	// troubleLasts is how long the follower keeps asking at short intervals after the last request that met trouble: a failover
+	// takes its time, and those who wait should have the new master as soon as there is one.
+	troubleLasts = 20 * time.Second
+	// retireAfter is how long a server that nobody names any more keeps its connections.
+	retireAfter = 30 * time.Second
+)
+
+// Stir tells the follower that the layout may be out of date. It never blocks.
+func (t *Topology) Stir() {
+	select {
+	case t.stirred <- struct{}{}:
+	default:
+	}
+}
+
+// follow is the follower's goroutine.
+func (t *Topology) follow() {
+	defer close(t.followed)
+	pace := backoff.NewExponentialBackOff(
+		backoff.WithInitialInterval(minGap), backoff.WithMaxInterval(time.Second), backoff.WithMaxElapsedTime(0))
+	timer := time.NewTimer(t.cfg.ScanInterval)
+	defer timer.Stop()
+	var trouble time.Time // when a request met some last
+	var last error
+	for {
+		select {
+		case <-t.life.Done():
+			return
+		case <-timer.C:
+		case <-t.stirred:
+			if time.Since(trouble) > troubleLasts {
+				pace.Reset()
+			}
+			trouble = time.Now()
+			if !t.sleep(minGap) {
+				return
+			}
+		}
+		err := t.refresh(t.life)
+		if t.life.Err() != nil {
+			return
+		}
+		switch {
+		case err != nil && last == nil:
+			t.log.Warn("cannot find out where the masters are; asked again and again", "error", err)
+		case err == nil && last != nil:
+			t.log.Info("found out again where the masters are")
+		}
+		last = err
+		next := t.cfg.ScanInterval
+		if err != nil || time.Since(trouble) < troubleLasts {
+			next = min(next, pace.NextBackOff())
+		}
+		timer.Reset(next)
+	}
+}
+
+func (t *Topology) sleep(d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-t.life.Done():
+		return false
+	}
+}
+
+// refresh asks the servers once and puts the layout in force that they tell of.
+func (t *Topology) refresh(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, t.cfg.ConnectTimeout)
+	defer cancel()
+	d, err := t.discover(ctx)
+	if err != nil {
+		return err
+	}
+	next := &layout{slots: d.slots}
+	for _, address := range d.masters {
+		next.masters = append(next.masters, t.node(address, dataRole))
+	}
+	before := t.now.Load()
+	if !before.same(next) {
+		t.now.Store(next)
+		if len(before.masters) > 0 {
+			t.log.Info("the masters are others now", "masters", d.masters)
+			t.changed(func(key string) bool {
+				slot := config.Slot(key)
+				return before.master(slot) != next.master(slot)
+			})
+		}
+	}
+	t.retire(append(d.all, d.masters...))
+	return nil
+}
+
+// retire closes the connections of data servers that nobody has named for a while. Those that the config names stay: where all servers have
+// gone and come again under other addresses, these are asked.
+func (t *Topology) retire(named []string) {
+	for _, a := range t.cfg.Servers.Addresses() {
+		named = append(named, a.Addr)
+	}
+	var gone []*Node
+	t.mu.Lock()
+	for key, n := range t.nodes {
+		since, waiting := t.unseen[n]
+		switch {
+		case key.as == sentinelRole || slices.Contains(named, key.address):
+			delete(t.unseen, n)
+		case !waiting:
+			t.unseen[n] = time.Now()
+		case time.Since(since) > retireAfter:
+			delete(t.unseen, n)
+			delete(t.nodes, key)
+			gone = append(gone, n)
+		}
+	}
+	t.mu.Unlock()
+	closeAll(gone)
+}

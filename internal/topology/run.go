@@ -1,0 +1,249 @@
+package topology
+
+import (
+	"context"
+	"errors"
+	"net"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/redis/rueidis"
+
+	"github.com/redlatch/redlatch/lua"
+)
+
+// maxHops bounds how often one request follows MOVED or ASK.
+const maxHops = 5
+
+// Run takes one call to the master that serves its keys, and follows it to where the servers say that the slot is. ctx bounds all of it.
+// A call is only sent again when the server that had it ran nothing. One whose error is not [NotSentError] or [ErrNoMaster], nor a
+// reply that says so, may have taken effect.
+func Run[T any](ctx context.Context, t *Topology, call lua.Call[T]) (T, error) {
+	return along(ctx, t, call.Keys, func(n *Node, asking bool) (T, error) {
+		if asking {
+			return runAsking(ctx, n, call)
+		}
+		client, err := n.conn(ctx)
+		if err != nil {
+			var none T
+			return none, err
+		}
+		return lua.Run(ctx, client, call)
+	})
+}
+
+func runAsking[T any](ctx context.Context, n *Node, call lua.Call[T]) (T, error) {
+	client, err := n.conn(ctx)
+	if err != nil {
+		var none T
+		return none, err
+	}
+	return lua.RunAsking(ctx, client, call)
+}
+
+// along does send on the node of the keys and on those that it is sent to from there.
+func along[T any](ctx context.Context, t *Topology, keys []string, send func(n *Node, asking bool) (T, error)) (T, error) {
+	n, asking := t.route(keys), false
+	for hop := 0; ; hop++ {
+		if n == nil {
+			t.Stir()
+			var none T
+			return none, ErrNoMaster
+		}
+		v, err := send(n, asking)
+		if err == nil {
+			return v, nil
+		}
+		next, nextAsking := t.redirected(n, err)
+		switch {
+		case hop < maxHops && next != nil:
+			n, asking = next, nextAsking
+		case isTryAgain(err) && sleepWithin(ctx, tryAgainPause(hop)):
+			n, asking = t.route(keys), false
+		default:
+			return v, t.noticed(err)
+		}
+	}
+}
+
+// route gives the node of a request's keys; a request without keys goes to any.
+func (t *Topology) route(keys []string) *Node {
+	if len(keys) == 0 {
+		return t.now.Load().master(0)
+	}
+	return t.Master(keys[0])
+}
+
+// redirected gives the node that an answer sends a request to, nil when it does not.
+func (t *Topology) redirected(from *Node, err error) (n *Node, asking bool) {
+	reply, ok := rueidis.IsRedisErr(err)
+	if !ok {
+		return nil, false
+	}
+	if address, moved := reply.IsMoved(); moved {
+		t.Stir()
+		return t.node(t.told(from, address), dataRole), false
+	}
+	if address, ask := reply.IsAsk(); ask {
+		return t.node(t.told(from, address), dataRole), true
+	}
+	return nil, false
+}
+
+// told completes an address that a server gave: without a host it means its own.
+func (t *Topology) told(from *Node, address string) string {
+	if host, port, err := net.SplitHostPort(address); err == nil && host == "" {
+		own, _, _ := net.SplitHostPort(from.address)
+		return net.JoinHostPort(own, port)
+	}
+	return t.mapped(address)
+}
+
+func isTryAgain(err error) bool {
+	reply, ok := rueidis.IsRedisErr(err)
+	return ok && reply.IsTryAgain()
+}
+
+// tryAgainPause is the pause while a slot's keys are on their way from one node to the other: some of the request's keys are here, some
+// there. That is over as soon as the slot's last key has moved.
+func tryAgainPause(hop int) time.Duration {
+	return 20 * time.Millisecond << min(hop, 5)
+}
+
+// sleepWithin is false when ctx would end before.
+func sleepWithin(ctx context.Context, d time.Duration) bool {
+	if end, ok := ctx.Deadline(); ok && time.Until(end) <= d {
+		return false
+	}
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// errLeft is a request that was on its way when its server left the topology.
+var errLeft = errors.New("the connection was closed: the server has left the topology")
+
+// noticed looks at a failure for what it says of the layout, and returns it.
+func (t *Topology) noticed(err error) error {
+	reply, ok := rueidis.IsRedisErr(err)
+	if !ok {
+		t.Stir()
+		if errors.Is(err, rueidis.ErrClosing) && t.life.Err() == nil {
+			return errLeft
+		}
+		return err
+	}
+	for _, code := range []string{"READONLY", "MASTERDOWN", "CLUSTERDOWN", "MOVED", "LOADING"} {
+		if strings.Contains(reply.Error(), code) {
+			t.Stir()
+			break
+		}
+	}
+	return err
+}
+
+// RunAll takes the calls to their masters, in one pipeline for each of these, side by side. Results stand in the order of the calls.
+// What is sent elsewhere by MOVED follows in a further pipeline; TRYAGAIN is left to the caller.
+func RunAll[T any](ctx context.Context, t *Topology, calls []lua.Call[T]) []lua.Result[T] {
+	results := make([]lua.Result[T], len(calls))
+	due := make(map[*Node][]int)
+	for i, call := range calls {
+		n := t.route(call.Keys)
+		due[n] = append(due[n], i)
+	}
+	for hop := 0; len(due) > 0; hop++ {
+		r := round[T]{topology: t, calls: calls, results: results, last: hop == maxHops, next: make(map[*Node][]int)}
+		var all sync.WaitGroup
+		for n, of := range due {
+			if len(due) == 1 {
+				r.send(ctx, n, of)
+			} else {
+				all.Go(func() { r.send(ctx, n, of) })
+			}
+		}
+		all.Wait()
+		due = r.next
+	}
+	return results
+}
+
+// round is one pipeline to each node that has something to do.
+type round[T any] struct {
+	topology *Topology
+	calls    []lua.Call[T]
+	results  []lua.Result[T] // each element belongs to the one send that has its call
+	last     bool            // nothing is sent on any more
+
+	mu   sync.Mutex
+	next map[*Node][]int // guarded by mu: what was sent elsewhere
+}
+
+// send takes some of the calls to one node and looks where those go that it does not serve.
+func (r *round[T]) send(ctx context.Context, n *Node, of []int) {
+	r.sendTo(ctx, n, of)
+	moved := make(map[*Node][]int)
+	for _, i := range of {
+		result := &r.results[i]
+		if result.Err == nil {
+			continue
+		}
+		target, asking := r.topology.redirected(n, result.Err)
+		switch {
+		case target == nil || r.last:
+			result.Err = r.topology.noticed(result.Err)
+		case asking:
+			result.Value, result.Err = runAsking(ctx, target, r.calls[i])
+		default:
+			moved[target] = append(moved[target], i)
+		}
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for target, of := range moved {
+		r.next[target] = append(r.next[target], of...)
+	}
+}
+
+func (r *round[T]) sendTo(ctx context.Context, n *Node, of []int) {
+	client, err := rueidis.Client(nil), error(ErrNoMaster)
+	if n != nil {
+		client, err = n.conn(ctx)
+	}
+	if err != nil {
+		for _, i := range of {
+			r.results[i].Err = err
+		}
+		return
+	}
+	batch := make([]lua.Call[T], len(of))
+	for j, i := range of {
+		batch[j] = r.calls[i]
+	}
+	for j, result := range lua.RunAll(ctx, client, batch) {
+		r.results[of[j]] = result
+	}
+}
+
+// Probe runs a first script on every master and returns what became of each.
+func Probe(ctx context.Context, t *Topology) []error {
+	masters := t.Masters()
+	failures := make([]error, len(masters))
+	var all sync.WaitGroup
+	for i, n := range masters {
+		all.Go(func() {
+			client, err := n.conn(ctx)
+			if err == nil {
+				_, err = lua.Run(ctx, client, lua.Probe())
+			}
+			failures[i] = err
+		})
+	}
+	all.Wait()
+	return failures
+}

@@ -1,0 +1,217 @@
+package topology
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/redis/rueidis"
+
+	"github.com/redlatch/redlatch/config"
+	"github.com/redlatch/redlatch/pubsub"
+)
+
+// Topology is the servers behind a client. It is safe for concurrent use.
+type Topology struct {
+	cfg      config.Config
+	log      *slog.Logger
+	changed  func(moved func(key string) bool)
+	discover discoverer // nil where the addresses are fixed
+	sharded  bool       // messages go by SPUBLISH; set once, before the first request
+
+	now atomic.Pointer[layout]
+
+	life      context.Context
+	end       context.CancelFunc
+	stirred   chan struct{} // capacity one: the layout may be out of date
+	named     []string      // servers that others told of: replicas, or sentinels; the follower's
+	followed  chan struct{} // closed when the follower has ended
+	following bool
+
+	// mu guards the table of nodes. It is never held over network I/O.
+	mu     sync.Mutex
+	nodes  map[nodeKey]*Node
+	unseen map[*Node]time.Time // nodes that no server names any more, and since when
+}
+
+// nodeKey tells a sentinel from a data server, which could stand at the same address only by mistake.
+type nodeKey struct {
+	address string
+	as      role
+}
+
+// Options are what Open needs besides the config.
+type Options struct {
+	Log   *slog.Logger
+	Redis rueidis.Client // nil: connect as the config says
+	// Changed is told, by the follower, that some slots have another master now; moved tells which keys that concerns.
+	Changed func(moved func(key string) bool)
+}
+
+// Open connects and finds out where the masters are. It fails with the first server's words when none could tell. ctx governs the
+// opening only. cfg has its defaults filled in.
+func Open(ctx context.Context, cfg config.Config, o Options) (*Topology, error) {
+	t := &Topology{
+		cfg: cfg, log: o.Log, changed: o.Changed, stirred: make(chan struct{}, 1), followed: make(chan struct{}),
+		nodes: make(map[nodeKey]*Node), unseen: make(map[*Node]time.Time),
+	}
+	t.life, t.end = context.WithCancel(context.Background())
+	t.now.Store(&layout{})
+	if err := t.open(ctx, o.Redis); err != nil {
+		t.Close()
+		return nil, err
+	}
+	return t, nil
+}
+
+func (t *Topology) open(ctx context.Context, borrowed rueidis.Client) error {
+	if borrowed != nil {
+		return t.borrow(borrowed)
+	}
+	switch t.cfg.Servers.Mode() {
+	case config.ModeCluster:
+		t.discover = t.askCluster
+	case config.ModeSentinel:
+		t.discover = t.askSentinels
+	case config.ModeReplicated:
+		t.discover = t.askRoles
+	default:
+		n := t.node(t.cfg.Servers.Addresses()[0].Addr, dataRole)
+		t.now.Store(single(n))
+		_, err := n.conn(ctx)
+		return err
+	}
+	if err := t.refresh(ctx); err != nil {
+		return err
+	}
+	if err := t.probeSharded(ctx); err != nil {
+		return err
+	}
+	t.following = true
+	go t.follow()
+	return nil
+}
+
+// borrow makes a topology of a connection that the caller brings along.
+func (t *Topology) borrow(client rueidis.Client) error {
+	if client.Mode() == rueidis.ClientModeCluster {
+		return errors.New("the rueidis client is that of a cluster; give its addresses by config.Cluster instead, so that slots can be followed")
+	}
+	n := t.newNode("the given client", func(context.Context, string) (rueidis.Client, error) { return client, nil })
+	n.keep = true
+	t.nodes[nodeKey{n.address, dataRole}] = n
+	t.now.Store(single(n))
+	return nil
+}
+
+// node finds or makes the node of an address.
+func (t *Topology) node(address string, as role) *Node {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	key := nodeKey{address, as}
+	n := t.nodes[key]
+	if n == nil {
+		network := t.cfg.Servers.Addresses()[0].Network
+		n = t.newNode(address, func(ctx context.Context, address string) (rueidis.Client, error) {
+			return dial(ctx, t.cfg, network, address, as)
+		})
+		t.nodes[key] = n
+	}
+	return n
+}
+
+func (t *Topology) newNode(address string, dial func(context.Context, string) (rueidis.Client, error)) *Node {
+	n := &Node{address: address, dial: dial, newHub: t.newHub}
+	n.life, n.end = context.WithCancel(t.life)
+	n.commits = newCommitter(n, t.cfg, t.log)
+	return n
+}
+
+func (t *Topology) newHub(n *Node, sharded bool) *pubsub.Hub {
+	return pubsub.New(pubsub.Options{
+		Connect: n.dedicate,
+		Sharded: sharded,
+		Linger:  max(t.cfg.SubscriptionLinger, 0),
+		Logger:  t.log,
+	})
+}
+
+// Clustered tells whether keys are spread over slots, so that the keys of one request must share one.
+func (t *Topology) Clustered() bool { return t.now.Load().slots != nil }
+
+// Replicates tells whether there can be replicas that an acquisition should wait for (wire-protocol.md §12).
+func (t *Topology) Replicates() bool {
+	mode := t.cfg.Servers.Mode()
+	return mode != config.ModeSingle && mode != config.ModeExternal && t.cfg.CheckLockSyncedSlaves != config.SyncedSlavesOff
+}
+
+// Master gives the node that serves a key, as far as is known; nil when nobody does.
+func (t *Topology) Master(key string) *Node {
+	l := t.now.Load()
+	if l.slots == nil {
+		return l.master(0)
+	}
+	return l.master(config.Slot(key))
+}
+
+// Masters gives all nodes that serve something.
+func (t *Topology) Masters() []*Node { return t.now.Load().masters }
+
+// probeSharded finds out how messages travel (wire-protocol.md §2).
+func (t *Topology) probeSharded(ctx context.Context) error {
+	if t.cfg.Servers.Mode() != config.ModeCluster {
+		return nil
+	}
+	switch t.cfg.ShardedSubscriptionMode {
+	case config.ShardedSubscriptionOn:
+		t.sharded = true
+		return nil
+	case config.ShardedSubscriptionOff:
+		return nil
+	}
+	var failure error
+	for _, n := range t.Masters() {
+		client, err := n.conn(ctx)
+		if err == nil {
+			ask, cancel := context.WithTimeout(ctx, t.cfg.Timeout)
+			err = client.Do(ask, client.B().PubsubShardnumsub().Build()).Error()
+			cancel()
+		}
+		if reply, ok := rueidis.IsRedisErr(err); err == nil || ok {
+			t.sharded = err == nil
+			if !t.sharded {
+				t.log.Info("the cluster has no sharded pub/sub; messages go to all of its nodes", "server", n.address, "answer", reply.Error())
+			}
+			return nil
+		}
+		failure = err
+	}
+	return failure
+}
+
+// Close ends all connections, and the follower. What is on its way fails.
+func (t *Topology) Close() {
+	t.end()
+	if t.following {
+		<-t.followed
+	}
+	t.mu.Lock()
+	nodes := make([]*Node, 0, len(t.nodes))
+	for _, n := range t.nodes {
+		nodes = append(nodes, n)
+	}
+	t.mu.Unlock()
+	closeAll(nodes)
+}
+
+// closeAll closes nodes side by side: one that is frozen can take a while.
+func closeAll(nodes []*Node) {
+	var all sync.WaitGroup
+	for _, n := range nodes {
+		all.Go(n.close)
+	}
+	all.Wait()
+}
