@@ -27,6 +27,8 @@ type Options struct {
 	TLS bool
 	// Config holds further lines of redis.conf.
 	Config []redisproc.Directive
+
+	process redisproc.Options // what else a node of a topology asks of its process; the fields above come over it
 }
 
 // Option changes what server Start runs.
@@ -77,7 +79,8 @@ func (o *Options) launch(ctx context.Context) (backend, *tls.Config, error) {
 }
 
 func (o *Options) launchProcess(ctx context.Context) (backend, *tls.Config, error) {
-	opts := redisproc.Options{Version: o.Version, Dir: o.Dir, Config: o.directives()}
+	opts := o.process
+	opts.Version, opts.Dir, opts.Config = o.Version, o.Dir, o.directives()
 	var clients *tls.Config
 	if o.TLS {
 		var err error

@@ -3,6 +3,7 @@ package redistest
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -16,6 +17,7 @@ const launchTimeout = 5 * time.Minute
 type Server struct {
 	Endpoint
 	backend backend
+	stopped atomic.Bool // by Stop
 
 	statsMu sync.Mutex
 	looks   map[string]int64 // guarded by statsMu: calls in INFO commandstats that CommandStats itself has caused
@@ -52,6 +54,13 @@ func Start(t testing.TB, opts ...Option) *Server {
 	if err != nil {
 		t.Fatalf("redistest: start a Redis for the test: %v", err)
 	}
+	s.endWith(t)
+	return s
+}
+
+// endWith closes the server with the test, and shows its output when the test has failed.
+func (s *Server) endWith(t testing.TB) {
+	t.Helper()
 	t.Cleanup(func() {
 		if t.Failed() {
 			t.Logf("output of the Redis at %s:\n%s", s.Addr(), s.Log())
@@ -60,7 +69,6 @@ func Start(t testing.TB, opts ...Option) *Server {
 			t.Errorf("redistest: end the Redis at %s: %v", s.Addr(), err)
 		}
 	})
-	return s
 }
 
 // Launch runs a server without a test. ctx bounds the start, not the server's life, which ends with Close. On failure
@@ -93,6 +101,7 @@ func (s *Server) Stop(t testing.TB) {
 	if err := s.backend.Stop(); err != nil {
 		t.Fatalf("redistest: stop the server: %v", err)
 	}
+	s.stopped.Store(true)
 }
 
 // Cont lets a stopped process go on.
@@ -101,6 +110,7 @@ func (s *Server) Cont(t testing.TB) {
 	if err := s.backend.Cont(); err != nil {
 		t.Fatalf("redistest: continue the server: %v", err)
 	}
+	s.stopped.Store(false)
 }
 
 // Kill ends the process with SIGKILL, as a crash would, and returns when it is gone. Its address refuses connections
@@ -110,6 +120,7 @@ func (s *Server) Kill(t testing.TB) {
 	if err := s.backend.Kill(); err != nil {
 		t.Fatalf("redistest: kill the server: %v", err)
 	}
+	s.stopped.Store(false)
 }
 
 // Restart kills the server if it runs and starts it again at the same address; it has then forgotten everything that it
@@ -121,4 +132,5 @@ func (s *Server) Restart(t testing.TB) {
 	if err := s.backend.Restart(ctx); err != nil {
 		t.Fatalf("redistest: restart the server: %v", err)
 	}
+	s.stopped.Store(false)
 }

@@ -47,6 +47,9 @@ type Options struct {
 	// ReadyLine is the text in the server's output that says that it accepts connections. Empty means the line that a
 	// data node of Redis or Valkey writes.
 	ReadyLine string
+	// KeepConfig lets Restart start from redis.conf as the server itself has left it, which is where a sentinel keeps what it
+	// knows and CONFIG REWRITE what was set. Otherwise the file is written anew.
+	KeepConfig bool
 }
 
 // KeyPair is what a server needs to speak TLS, each part in PEM.
@@ -103,30 +106,34 @@ func Launch(ctx context.Context, opts Options) (*Process, error) {
 func (p *Process) startSomewhere(ctx context.Context) error {
 	if p.opts.Port != 0 {
 		p.port = p.opts.Port
-		return p.start(ctx)
+		return p.startAnew(ctx)
 	}
 	var err error
 	for range portAttempts {
 		if p.port, err = FreePort(); err != nil {
 			return err
 		}
-		if err = p.start(ctx); !errors.Is(err, errPortTaken) {
+		if err = p.startAnew(ctx); !errors.Is(err, errPortTaken) {
 			return err
 		}
 	}
 	return fmt.Errorf("redisproc: no free port in %d attempts: %w", portAttempts, err)
 }
 
-// start runs the server on p.port and waits until it answers.
-func (p *Process) start(ctx context.Context) error {
-	conf := p.inDir("redis.conf")
-	if err := p.writeConfig(conf); err != nil {
+// startAnew is start with a new configuration file.
+func (p *Process) startAnew(ctx context.Context) error {
+	if err := p.writeConfig(p.configFile()); err != nil {
 		return err
 	}
+	return p.start(ctx)
+}
+
+// start runs the server on p.port and waits until it answers.
+func (p *Process) start(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
 
-	cmd := exec.Command(p.binary, append([]string{conf}, p.opts.Args...)...)
+	cmd := exec.Command(p.binary, append([]string{p.configFile()}, p.opts.Args...)...)
 	cmd.Dir = p.dir
 	r, err := startRun(cmd, p.log, p.readyLine())
 	if err != nil {
@@ -229,6 +236,8 @@ func (p *Process) writeKeyPair() error {
 	return nil
 }
 
+func (p *Process) configFile() string { return p.inDir("redis.conf") }
+
 func (p *Process) inDir(name string) string { return filepath.Join(p.dir, name) }
 
 func (p *Process) readyLine() string {
@@ -295,12 +304,16 @@ func (p *Process) Kill() error {
 }
 
 // Restart kills the process if it runs and starts it again, on the same port, in the same folder, with the same
-// configuration. It returns when the server answers. What the server had written to disk is all that it remembers.
+// configuration (see Options.KeepConfig). It returns when the server answers. What the server had written to disk is all
+// that it remembers.
 func (p *Process) Restart(ctx context.Context) error {
 	if err := p.Kill(); err != nil {
 		return err
 	}
-	return p.start(ctx)
+	if p.opts.KeepConfig {
+		return p.start(ctx)
+	}
+	return p.startAnew(ctx)
 }
 
 // Close kills the process, waits until it is reaped and removes the folder if Launch made it. It is idempotent.
