@@ -1,0 +1,259 @@
+package redlatch_test
+
+import (
+	"context"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/config"
+	"github.com/redlatch/redlatch/internal/redistest"
+	"github.com/redlatch/redlatch/rlock"
+)
+
+// pair is a master with replicas and a client that knows of them.
+type pair struct {
+	*rig
+	servers *redistest.Replicated
+	logs    *logBook
+}
+
+func syncWithin(d time.Duration) func(*config.Config) {
+	return func(c *config.Config) { c.SlavesSyncTimeout = d }
+}
+
+func synced(s config.SyncedSlaves) func(*config.Config) {
+	return func(c *config.Config) { c.CheckLockSyncedSlaves = s }
+}
+
+func newPair(t *testing.T, replicas int, changes ...func(*config.Config)) *pair {
+	t.Helper()
+	p := &pair{rig: &rig{T: t}, servers: redistest.StartReplicated(t, replicas), logs: &logBook{}}
+	p.server = p.servers.Master().Server
+	p.client = p.open(changes...)
+	p.other = p.open(synced(config.SyncedSlavesOff))
+	return p
+}
+
+func (p *pair) open(changes ...func(*config.Config)) *redlatch.Client {
+	p.Helper()
+	cfg := config.Config{Servers: config.Replicated(p.servers.Addresses()...), SlavesSyncTimeout: 2 * time.Second}
+	for _, change := range changes {
+		change(&cfg)
+	}
+	c, err := redlatch.Open(p.Context(), cfg, redlatch.WithLogger(slog.New(slog.NewTextHandler(p.logs, nil))))
+	require.NoError(p, err)
+	p.Cleanup(func() { _ = c.Close() })
+	return c
+}
+
+func (p *pair) freezeReplicas(n int) {
+	p.Helper()
+	for _, replica := range p.servers.Replicas()[:n] {
+		replica.Freeze(p)
+		p.Cleanup(func() { replica.Thaw(p) })
+	}
+}
+
+// logBook keeps what is logged.
+type logBook struct {
+	mu   sync.Mutex
+	text strings.Builder // guarded by mu
+}
+
+func (b *logBook) Write(line []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.Write(line)
+}
+
+func (b *logBook) count(words string) int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return strings.Count(b.text.String(), words)
+}
+
+// HA-01: nobody but the master has the lock, so a failover would give it to somebody else. The caller is told and the lock is free.
+func TestLockThatNoReplicaAcknowledgesIsGivenBack(t *testing.T) {
+	t.Parallel()
+	p := newPair(t, 1)
+	p.freezeReplicas(1)
+	for _, take := range []func() (*redlatch.Hold, error){
+		func() (*redlatch.Hold, error) { return p.lock().TryLock(t.Context()) },
+		func() (*redlatch.Hold, error) { return p.lock().Lock(t.Context(), redlatch.WithWait(patience)) },
+	} {
+		_, err := take()
+		require.ErrorIs(t, err, redlatch.ErrNotReplicated)
+		require.ErrorContains(t, err, "0 of 1 replicas")
+		require.Empty(t, p.locks(), "the lock stays behind")
+	}
+	p.release(p.take(t.Context(), p.theirs())) // at once: it is no matter of a TTL
+}
+
+// Some but not all replicas are enough by default, and none are needed where there are none (wire-protocol.md §12).
+func TestOneReplicaOfSeveralIsEnough(t *testing.T) {
+	t.Parallel()
+	p := newPair(t, 2)
+	p.freezeReplicas(1)
+	p.release(p.take(t.Context(), p.lock()))
+}
+
+func TestMasterWithoutReplicasNeedsNone(t *testing.T) {
+	t.Parallel()
+	p := newPair(t, 0)
+	p.server.ResetStats(t)
+	p.release(p.take(t.Context(), p.lock()))
+	require.Zero(t, p.server.CommandStats(t)["wait"], "WAIT with no replicas is a round trip for nothing")
+}
+
+func TestAtLeastSoManyReplicasMustAcknowledge(t *testing.T) {
+	t.Parallel()
+	p := newPair(t, 2, synced(config.SyncedSlavesAtLeast(2)))
+	p.release(p.take(t.Context(), p.lock()))
+	p.freezeReplicas(1)
+	_, err := p.lock().TryLock(t.Context())
+	require.ErrorIs(t, err, redlatch.ErrNotReplicated)
+	require.ErrorContains(t, err, "1 of 2 replicas")
+	require.Empty(t, p.locks())
+	one := rlock.New(p.open(synced(config.SyncedSlavesAtLeast(1))), lockName)
+	p.release(p.take(t.Context(), one))
+}
+
+func TestAtLeastSoManyReplicasFailsWhereThereAreFewer(t *testing.T) {
+	t.Parallel()
+	p := newPair(t, 0, synced(config.SyncedSlavesAtLeast(1)))
+	_, err := p.lock().TryLock(t.Context())
+	require.ErrorIs(t, err, redlatch.ErrNotReplicated)
+	require.Empty(t, p.locks())
+}
+
+// HA-05: without the check nothing is sent for it.
+func TestWithoutTheCheckNoReplicaIsWaitedFor(t *testing.T) {
+	t.Parallel()
+	p := newPair(t, 1)
+	p.freezeReplicas(1)
+	p.server.ResetStats(t)
+	p.release(p.take(t.Context(), p.theirs()))
+	require.Zero(t, p.server.CommandStats(t)["wait"])
+}
+
+// WAIT covers whatever was written before it, so those who come while one is on its way share the next one.
+func TestConcurrentAcquisitionsShareOneWait(t *testing.T) {
+	t.Parallel()
+	const callers = 50
+	p := newPair(t, 1, syncWithin(5*time.Second))
+	p.release(p.take(t.Context(), p.lock())) // the replicas are counted
+	p.freezeReplicas(1)
+	p.server.ResetStats(t)
+	calls := []*result{p.starts(t.Context(), p.lock())}
+	p.until(func() bool { return p.server.CommandStats(t)["evalsha"] == 1 }, "the first acquisition")
+	for i := range callers {
+		calls = append(calls, p.starts(t.Context(), rlock.New(p.client, lockName+strings.Repeat("'", i+1))))
+	}
+	p.servers.Replicas()[0].Thaw(t)
+	for _, c := range calls {
+		p.release(p.gets(c))
+	}
+	require.Less(t, p.server.CommandStats(t)["wait"], int64(callers/2))
+}
+
+// HA-13: after SCRIPT FLUSH the script is sent in full, in a step with a WAIT of its own, and counts once.
+func TestForgottenScriptIsSentInFullBeforeTheReplicasAreWaitedFor(t *testing.T) {
+	t.Parallel()
+	p := newPair(t, 1)
+	p.release(p.take(t.Context(), p.lock()))
+	p.server.Do(t, "SCRIPT", "FLUSH")
+	p.server.ResetStats(t)
+	hold := p.take(t.Context(), p.lock())
+	p.holdsAlone(hold, 1)
+	require.GreaterOrEqual(t, p.server.CommandStats(t)["wait"], int64(1))
+	p.release(hold)
+}
+
+// WD-22: a renewal that no replica acknowledges has moved the TTL on the master.
+func TestRenewalWithoutAcknowledgementCounts(t *testing.T) {
+	t.Parallel()
+	seen := make(events, 64)
+	p := newPair(t, 1)
+	cfg := config.Config{Servers: config.Replicated(p.servers.Addresses()...), LockWatchdogTimeout: lively()}
+	client, err := redlatch.Open(t.Context(), cfg, redlatch.WithObserver(seen))
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = client.Close() })
+	hold := p.take(t.Context(), rlock.New(client, lockName))
+	p.freezeReplicas(1)
+	for began := time.Now(); time.Since(began) < lively(); {
+		p.awaits(seen, redlatch.EventRenewed)
+	}
+	p.holdsAlone(hold, 1)
+	p.release(hold)
+}
+
+// An entry that no replica has is taken back; what was held before stays held.
+func TestEntryThatNoReplicaAcknowledgesIsTakenBack(t *testing.T) {
+	t.Parallel()
+	p := newPair(t, 1)
+	hold := p.take(t.Context(), p.lock())
+	p.freezeReplicas(1)
+	_, err := p.lock().Lock(hold.Context())
+	require.ErrorIs(t, err, redlatch.ErrNotReplicated)
+	p.holdsAlone(hold, 1)
+	p.release(hold)
+	require.Empty(t, p.locks())
+}
+
+// A hand-off is an acquisition like any other.
+func TestHandOffThatNoReplicaAcknowledgesIsTakenBack(t *testing.T) {
+	t.Parallel()
+	p := newPair(t, 1, func(c *config.Config) { c.HandOffWindow = time.Minute })
+	hold := p.take(t.Context(), p.lock())
+	waiter := p.starts(t.Context(), p.lock())
+	p.until(func() bool { return p.server.Do(t, "PUBSUB", "NUMSUB", lockChannel).List()[1].Int() == 1 }, "the waiter's subscription")
+	p.freezeReplicas(1)
+	p.release(hold)
+	require.ErrorIs(t, p.ends(waiter), redlatch.ErrNotReplicated)
+	require.Empty(t, p.locks())
+}
+
+// A server, a proxy or an ACL that refuses WAIT or INFO: the log says so once, and locks work without.
+func TestRefusedWaitIsToldOnceAndLocksWork(t *testing.T) {
+	t.Parallel()
+	for command, words := range map[string]string{"wait": "refuses WAIT", "info": "refuses INFO"} {
+		t.Run(command, func(t *testing.T) {
+			t.Parallel()
+			p := newPair(t, 1)
+			p.server.Do(t, "ACL", "SETUSER", "app", "on", ">word", "allcommands", "allkeys", "allchannels", "-"+command)
+			as := func(c *config.Config) {
+				c.Servers = config.MasterSlave(p.server.URL(), p.servers.Replicas()[0].URL())
+				c.Username, c.Password = "app", "word"
+			}
+			lock := rlock.New(p.open(as), lockName)
+			for range 3 {
+				p.release(p.take(t.Context(), lock))
+			}
+			require.Equal(t, 1, p.logs.count(words))
+			if command == "wait" {
+				_, err := rlock.New(p.open(as, synced(config.SyncedSlavesAtLeast(1))), lockName).TryLock(t.Context())
+				require.ErrorIs(t, err, redlatch.ErrNotReplicated, "who demands a number can't do without")
+				require.Empty(t, p.locks())
+			}
+		})
+	}
+}
+
+// HA-07: the master becomes a replica of the one that was its own. The lock is taken there, and once.
+func TestLocksFollowTheMasterOfReplicatedServers(t *testing.T) {
+	t.Parallel()
+	p := newPair(t, 1, func(c *config.Config) { c.ScanInterval = 100 * time.Millisecond })
+	p.release(p.take(t.Context(), p.lock()))
+	promoted := p.servers.Replicas()[0]
+	p.servers.Promote(t, promoted)
+	p.server = promoted.Server
+	hold := p.take(context.Background(), p.lock())
+	p.holdsAlone(hold, 1)
+	p.release(hold)
+}
