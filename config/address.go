@@ -152,7 +152,8 @@ func (e *endpoint) setSocket(raw string, u *url.URL) *FieldError {
 		return addressFault("a Unix socket without an absolute path", "three slashes and the path: redis+uds:///run/redis.sock")
 	}
 	// An "@" in the path is more likely the end of a password that has an unencoded "/" in it, which must not become a path to show.
-	if _, after, _ := strings.Cut(raw, "://"); strings.Contains(after[strings.Index(after, "/"):], "@") {
+	_, after, _ := strings.Cut(raw, "://")
+	if _, path, _ := strings.Cut(after, "/"); strings.Contains(path, "@") {
 		return addressFault(`a Unix socket with an "@" in its path`, `"%40" for an "@" in the path, or "%2F" for a "/" in the password`)
 	}
 	e.Network, e.Addr = "unix", u.Path

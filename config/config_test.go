@@ -63,66 +63,81 @@ func TestRangeOfEachField(t *testing.T) {
 		{"Database", func(c *config.Config, v int64) { c.Database = int(v) }, []int64{1, math.MaxInt32}, []int64{-1, math.MaxInt32 + 1}},
 		{
 			"LockWatchdogTimeout", func(c *config.Config, v int64) { c.LockWatchdogTimeout = time.Duration(v) },
-			[]int64{int64(100 * ms), int64(config.MaxLease)}, []int64{-1, 1, int64(100*ms) - 1, int64(config.MaxLease) + 1, math.MaxInt64},
+			[]int64{int64(100 * ms), int64(config.MaxLease)},
+			[]int64{-1, 1, int64(100*ms) - 1, int64(config.MaxLease) + 1, math.MaxInt64},
 		},
 		{
 			"LockWatchdogBatchSize", func(c *config.Config, v int64) { c.LockWatchdogBatchSize = int(v) },
-			[]int64{1, 10_000}, []int64{-1, 10_001},
+			[]int64{1, 10_000},
+			[]int64{-1, 10_001},
 		},
 		{
 			"FairLockWaitTimeout", func(c *config.Config, v int64) { c.FairLockWaitTimeout = time.Duration(v) },
-			[]int64{int64(100 * ms), int64(config.MaxLease)}, []int64{-1, 1, int64(100*ms) - 1, int64(config.MaxLease) + 1},
+			[]int64{int64(100 * ms), int64(config.MaxLease)},
+			[]int64{-1, 1, int64(100*ms) - 1, int64(config.MaxLease) + 1},
 		},
 		{
 			"SlavesSyncTimeout", func(c *config.Config, v int64) { c.SlavesSyncTimeout = time.Duration(v) },
-			[]int64{int64(ms), int64(time.Hour)}, []int64{-1, int64(ms) - 1, int64(time.Hour) + 1},
+			[]int64{int64(ms), int64(time.Hour)},
+			[]int64{-1, int64(ms) - 1, int64(time.Hour) + 1},
 		},
 		{
 			"CheckLockSyncedSlaves", func(c *config.Config, v int64) { c.CheckLockSyncedSlaves = config.SyncedSlaves(v) },
-			[]int64{0, -1}, []int64{-2, 1001, int64(config.SyncedSlavesAtLeast(0)), int64(config.SyncedSlavesAtLeast(-1))},
+			[]int64{0, -1},
+			[]int64{-2, 1001, int64(config.SyncedSlavesAtLeast(0)), int64(config.SyncedSlavesAtLeast(-1))},
 		},
 		{
 			"ShardedSubscriptionMode", func(c *config.Config, v int64) { c.ShardedSubscriptionMode = config.ShardedSubscriptionMode(v) },
-			[]int64{0, 1, 2}, []int64{-1, 3},
+			[]int64{0, 1, 2},
+			[]int64{-1, 3},
 		},
 		{
 			"Timeout", func(c *config.Config, v int64) { c.Timeout = time.Duration(v) },
-			[]int64{int64(ms), int64(24 * time.Hour)}, []int64{-1, 3, int64(24*time.Hour) + 1},
+			[]int64{int64(ms), int64(24 * time.Hour)},
+			[]int64{-1, 3, int64(24*time.Hour) + 1},
 		},
 		{
 			"ConnectTimeout", func(c *config.Config, v int64) { c.ConnectTimeout = time.Duration(v) },
-			[]int64{int64(ms), int64(24 * time.Hour)}, []int64{-1, 10, int64(24*time.Hour) + 1},
+			[]int64{int64(ms), int64(24 * time.Hour)},
+			[]int64{-1, 10, int64(24*time.Hour) + 1},
 		},
 		{
 			// RL-11: millions are unusual but no error.
 			"RetryAttempts", func(c *config.Config, v int64) { c.RetryAttempts = int(v) },
-			[]int64{config.NoRetry, 1, 5_000_000, math.MaxInt32}, []int64{-2, math.MaxInt32 + 1},
+			[]int64{config.NoRetry, 1, 5_000_000, math.MaxInt32},
+			[]int64{-2, math.MaxInt32 + 1},
 		},
 		{
 			"RetryDelay", func(c *config.Config, v int64) {
 				c.RetryDelay = config.Delay{Min: time.Duration(v), Max: time.Duration(v)}
 			},
-			[]int64{int64(ms), int64(time.Hour)}, []int64{-1, 1, int64(ms) - 1, int64(time.Hour) + 1},
+			[]int64{int64(ms), int64(time.Hour)},
+			[]int64{-1, 1, int64(ms) - 1, int64(time.Hour) + 1},
 		},
 		{
 			"RetryDelay", func(c *config.Config, v int64) { c.RetryDelay = config.Delay{Min: time.Second, Max: time.Duration(v)} },
-			[]int64{int64(time.Second), int64(time.Hour)}, []int64{-1, 0, int64(time.Second) - 1},
+			[]int64{int64(time.Second), int64(time.Hour)},
+			[]int64{-1, 0, int64(time.Second) - 1},
 		},
 		{
 			"SubscriptionLinger", func(c *config.Config, v int64) { c.SubscriptionLinger = time.Duration(v) },
-			[]int64{int64(config.NoLinger), int64(ms), int64(24 * time.Hour)}, []int64{-2, 1, int64(24*time.Hour) + 1},
+			[]int64{int64(config.NoLinger), int64(ms), int64(24 * time.Hour)},
+			[]int64{-2, 1, int64(24*time.Hour) + 1},
 		},
 		{
 			"FallbackPoll", func(c *config.Config, v int64) { c.FallbackPoll = time.Duration(v) },
-			[]int64{int64(10 * ms), int64(time.Hour)}, []int64{-1, int64(10*ms) - 1, int64(time.Hour) + 1},
+			[]int64{int64(10 * ms), int64(time.Hour)},
+			[]int64{-1, int64(10*ms) - 1, int64(time.Hour) + 1},
 		},
 		{
 			"HandOffLimit", func(c *config.Config, v int64) { c.HandOffLimit = int(v) },
-			[]int64{config.NoHandOff, 1, 10_000}, []int64{-2, 10_001},
+			[]int64{config.NoHandOff, 1, 10_000},
+			[]int64{-2, 10_001},
 		},
 		{
 			"HandOffWindow", func(c *config.Config, v int64) { c.HandOffWindow = time.Duration(v) },
-			[]int64{int64(ms), int64(time.Minute)}, []int64{-1, int64(ms) - 1, int64(time.Minute) + 1},
+			[]int64{int64(ms), int64(time.Minute)},
+			[]int64{-1, int64(ms) - 1, int64(time.Minute) + 1},
 		},
 	} {
 		for _, v := range c.good {
@@ -325,9 +340,13 @@ func drawConfig(t *rapid.T) config.Config {
 		return rapid.OneOf(some...).Draw(t, name)
 	}
 	cfg := config.Config{
-		Servers: config.Single(rapid.SampledFrom([]string{
-			local, "host:1", "valkeys://h/2", "rediss://u:p@h:7", "redis+uds:///run/s", "redis://:p@[::1]/0", "redis://h/2147483647",
-		}).Draw(t, "address")),
+		Servers: rapid.SampledFrom([]config.Servers{
+			config.Single(local), config.Single("host:1"), config.Single("valkeys://h/2"), config.Single("rediss://u:p@h:7"),
+			config.Single("redis+uds:///run/s"), config.Single("redis://:p@[::1]/0"), config.Single("redis://h/2147483647"),
+			config.Cluster("a:1", "rediss://:p@b"), config.Sentinel("m", "redis://u:p@a", "b:1"), config.MasterSlave("a:1", "redis://b/3"),
+			config.Replicated("valkeys://a", "b:1"),
+		}).Draw(t, "servers"),
+		ScanInterval:            span("scan", 100*time.Millisecond, time.Hour, 0),
 		LockWatchdogTimeout:     span("watchdog", 100*time.Millisecond, config.MaxLease, 0),
 		LockWatchdogBatchSize:   rapid.IntRange(0, 10_000).Draw(t, "batch"),
 		FairLockWaitTimeout:     span("fair", 100*time.Millisecond, config.MaxLease, 0),

@@ -20,15 +20,18 @@ func TestEachTopologyKeepsItsAddressesInOrder(t *testing.T) {
 		text    string
 	}{
 		{
-			config.Cluster("redis://a:7000", "redis://b"), config.ModeCluster, "", []string{"a:7000", "b:6379"},
+			config.Cluster("redis://a:7000", "redis://b"), config.ModeCluster, "",
+			[]string{"a:7000", "b:6379"},
 			"cluster redis://a:7000 redis://b:6379",
 		},
 		{
-			config.Sentinel("orders", "redis://a", "b:1"), config.ModeSentinel, "orders", []string{"a:26379", "b:1"},
+			config.Sentinel("orders", "redis://a", "b:1"), config.ModeSentinel, "orders",
+			[]string{"a:26379", "b:1"},
 			`sentinel "orders" redis://a:26379 b:1`,
 		},
 		{
-			config.MasterSlave("redis://z:1", "redis://a:1", "redis+uds:///s"), config.ModeMasterSlave, "", []string{"z:1", "a:1", "/s"},
+			config.MasterSlave("redis://z:1", "redis://a:1", "redis+uds:///s"), config.ModeMasterSlave, "",
+			[]string{"z:1", "a:1", "/s"},
 			"master-slave redis://z:1 redis://a:1 redis+uds:///s",
 		},
 		{config.MasterSlave("redis://z:1"), config.ModeMasterSlave, "", []string{"z:1"}, "master-slave redis://z:1"},
