@@ -11,9 +11,10 @@ import (
 	"time"
 )
 
-// FieldError says what is wrong with one field of a Config. Config.WithDefaults joins one for each fault; errors.As finds the first.
+// FieldError says what is wrong with one field of a Config. Config.WithDefaults and ReadRedissonYAML join one for each fault; errors.As
+// finds the first.
 type FieldError struct {
-	// Field is the name of the field.
+	// Field is the name of the field; of what ReadRedissonYAML finds, the key with its line.
 	Field string
 	// Value is what stands in it, in words fit for a log: never a password.
 	Value string

@@ -15,6 +15,8 @@
 //   - Redlatch's own, without a counterpart in Redisson: PlainAndSharded, SkipKindCheck, SubscriptionLinger, FallbackPoll,
 //     HandOffLimit, HandOffWindow, DriftMargin.
 //
+// A service that has a redisson.yaml can read it: LoadRedissonYAML makes a Config of it, and warns of what Go cannot follow.
+//
 // Defaults are those of Redisson 4.7.0. Settings that only tune Redisson's machinery (its threads, pools and codecs) do not exist here.
 //
 // # Zero, off, and out of range
@@ -29,7 +31,8 @@
 //
 // No error of this package and no String, GoString or LogValue repeats a password, nor any part of an address that might be one: an
 // address with an unencoded special character in its password is taken apart in the wrong places, so of an address that has an
-// "@", "?" or "#" in it and is faulty no part is shown.
+// "@", "?" or "#" in it and is faulty no part is shown. Of an unknown key in a redisson.yaml only its name is shown, and not even
+// that where it may be the rest of a password.
 //
 // # Names of locks
 //
@@ -37,5 +40,5 @@
 // channels (wire-protocol.md §1), Slot says where a key lives in a cluster, and SlotSafe whether a lock's keys all live in one place
 // there, which the brace rule that Redisson uses fails to ensure for names such as "a{b" or "a}b".
 //
-// The package needs nothing but the standard library, starts no goroutine and opens no connection.
+// The package needs the standard library and a parser of YAML, starts no goroutine and opens no connection.
 package config

@@ -2,6 +2,7 @@ package config_test
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/redlatch/redlatch/config"
@@ -32,6 +33,31 @@ func ExampleConfig_WithDefaults_faults() {
 	// Output:
 	// config: LockWatchdogTimeout is 30ms; allowed is 100ms to 876000h0m0s (0 means the default of 30s)
 	// config: HandOffLimit is -7; allowed is 1 to 10000, or NoHandOff (0 means the default of 16)
+}
+
+// The file of the Java service, with what Go needs in place of a Java class.
+func ExampleReadRedissonYAML() {
+	cfg, warnings, err := config.ReadRedissonYAML(strings.NewReader(`
+singleServerConfig:
+  address: "redis://127.0.0.1:6379"
+  clientName: "${CLIENT:-orders}"
+lockWatchdogTimeout: 20000
+nameMapper: !<com.acme.PrefixMapper> {}
+`))
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	for _, w := range warnings {
+		fmt.Println(w)
+	}
+	cfg.NameMapper = func(name string) string { return "app:" + name }
+	fmt.Println(cfg.Servers, "as", cfg.ClientName, "with leases of", cfg.LockWatchdogTimeout)
+	fmt.Println(cfg.MapName("order:1001"))
+	// Output:
+	// line 6: nameMapper: the Java class com.acme.PrefixMapper cannot be used from Go: set Config.NameMapper to a function that gives the same names, or Go and Java do not see each other's locks
+	// single redis://127.0.0.1:6379 as orders with leases of 20s
+	// app:order:1001 <nil>
 }
 
 // A mapper that agrees with the Java services' own, which put "app:" before every name.

@@ -103,23 +103,20 @@ func Replicated(addresses ...string) Servers { return describe(ModeReplicated, "
 func External() Servers { return Servers{&topology{mode: ModeExternal}} }
 
 func describe(mode Mode, masterName string, raw ...string) Servers {
-	t := &topology{mode: mode, masterName: masterName, said: endpoint{database: noDatabase}}
+	t := newTopology(mode)
+	t.masterName = masterName
 	if mode == ModeSentinel && masterName == "" {
-		t.fault("without the name of a master", "the name that the sentinels know the master by, as in: sentinel monitor <name> …")
+		t.fault("without the name of a master", masterNameForm)
 	}
 	if len(raw) == 0 {
 		t.fault("without an address", "at least one address: "+addressForms)
-	}
-	port := defaultPort
-	if mode == ModeSentinel {
-		port = sentinelPort
 	}
 	for i, address := range raw {
 		where := ""
 		if len(raw) > 1 {
 			where = fmt.Sprintf(" (address %d of %d)", i+1, len(raw))
 		}
-		e, fault := parseAddress(address, port)
+		e, fault := parseAddress(address, t.port())
 		if fault != nil {
 			t.fault(fault.Value+where, fault.Allowed)
 			continue
@@ -127,6 +124,20 @@ func describe(mode Mode, masterName string, raw ...string) Servers {
 		t.add(e, where)
 	}
 	return Servers{t}
+}
+
+const masterNameForm = "the name that the sentinels know the master by, as in: sentinel monitor <name> …"
+
+func newTopology(mode Mode) *topology {
+	return &topology{mode: mode, said: endpoint{database: noDatabase}}
+}
+
+// port is what an address means that names none.
+func (t *topology) port() string {
+	if t.mode == ModeSentinel {
+		return sentinelPort
+	}
+	return defaultPort
 }
 
 func (t *topology) fault(value, allowed string) {
