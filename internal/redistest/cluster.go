@@ -53,7 +53,7 @@ func LaunchCluster(ctx context.Context, opts ...ClusterOption) (*Cluster, error)
 		n.shard = i % o.masters
 	}
 	c := &Cluster{nodes: nodes}
-	if err := c.form(ctx, o.masters); err != nil {
+	if err := c.form(ctx, o); err != nil {
 		return nil, errors.Join(err, c.Close())
 	}
 	return c, nil
@@ -72,8 +72,13 @@ func (o *clusterOptions) node() Options {
 }
 
 // form makes a cluster of the nodes, the first of which become masters.
-func (c *Cluster) form(ctx context.Context, masters int) error {
+func (c *Cluster) form(ctx context.Context, o *clusterOptions) error {
 	for i, n := range c.nodes {
+		if o.proxies {
+			if err := n.putProxy(ctx); err != nil {
+				return err
+			}
+		}
 		id, err := n.TryDo("CLUSTER", "MYID")
 		if err != nil {
 			return err
@@ -84,8 +89,8 @@ func (c *Cluster) form(ctx context.Context, masters int) error {
 			return err
 		}
 	}
-	for i, n := range c.nodes[:masters] {
-		if _, err := n.TryDo(addSlots(i, masters)...); err != nil {
+	for i, n := range c.nodes[:o.masters] {
+		if _, err := n.TryDo(addSlots(i, o.masters)...); err != nil {
 			return err
 		}
 	}
@@ -94,7 +99,7 @@ func (c *Cluster) form(ctx context.Context, masters int) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, settleTimeout)
 	defer cancel()
-	for _, n := range c.nodes[masters:] {
+	for _, n := range c.nodes[o.masters:] {
 		// Refused until the nodes have shaken hands.
 		err := await(ctx, "a replica to know its master", func() error {
 			_, err := n.TryDo("CLUSTER", "REPLICATE", c.nodes[n.shard].id)
@@ -183,11 +188,7 @@ func (c *Cluster) Masters(t testing.TB) []*Node {
 // MasterOf is the node that owns the key's slot, whether or not it lives.
 func (c *Cluster) MasterOf(t testing.TB, key string) *Node {
 	t.Helper()
-	owner := c.look(t).owner(c.Slot(key))
-	if owner == nil {
-		t.Fatalf("redistest: no node owns the slot of %q", key)
-	}
-	return owner
+	return c.owner(t, c.Slot(key))
 }
 
 // ReplicasOf are the replicas of the master, without those that the others have given up.

@@ -40,19 +40,28 @@ const (
 // NewProxy starts a proxy to a server (a *Server or a *Mini) for the length of the test.
 func NewProxy(t testing.TB, server interface{ Addr() string }) *Proxy {
 	t.Helper()
-	p := &Proxy{
-		api:   toxiproxy.NewServer(toxiproxy.NewMetricsContainer(nil), zerolog.Nop()),
-		to:    server.Addr(),
-		toxic: make(map[string]bool),
-	}
-	if err := p.startSomewhere(); err != nil {
+	p, err := launchProxy(server.Addr())
+	if err != nil {
 		t.Fatalf("redistest: start a proxy: %v", err)
 	}
-	t.Cleanup(func() {
-		p.Restore() // wakes what is asleep in an effect, which would otherwise outlast the test
-		p.proxy.Stop()
-	})
+	t.Cleanup(p.close)
 	return p
+}
+
+// launchProxy is NewProxy without a test.
+func launchProxy(to string) (*Proxy, error) {
+	p := &Proxy{
+		api:   toxiproxy.NewServer(toxiproxy.NewMetricsContainer(nil), zerolog.Nop()),
+		to:    to,
+		toxic: make(map[string]bool),
+	}
+	return p, p.startSomewhere()
+}
+
+// close is idempotent.
+func (p *Proxy) close() {
+	p.Restore() // wakes what is asleep in an effect, which would otherwise outlast the test
+	p.proxy.Stop()
 }
 
 // startSomewhere takes a port that no outgoing connection can be given while the proxy is down.

@@ -82,10 +82,10 @@ func (o *sentinelOptions) sentinel(port string) Options {
 	set("failover-timeout", masterName, "3000")
 	set("parallel-syncs", masterName, "8")
 	if o.Password != "" {
-		set("auth-pass", masterName, strconv.Quote(o.Password))
+		set("auth-pass", masterName, o.Password)
 	}
 	if o.password != "" {
-		set("sentinel-pass", strconv.Quote(o.password))
+		set("sentinel-pass", o.password)
 	}
 	return out
 }

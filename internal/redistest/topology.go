@@ -62,6 +62,23 @@ func (n *Node) Restart(t testing.TB) {
 	}
 }
 
+// Close ends the node, and the proxy before it. It is idempotent.
+func (n *Node) Close() error {
+	if n.proxy != nil {
+		n.proxy.close()
+	}
+	return n.Server.Close()
+}
+
+// endWith closes the node with the test.
+func (n *Node) endWith(t testing.TB) {
+	t.Helper()
+	n.Server.endWith(t)
+	if n.proxy != nil {
+		t.Cleanup(n.proxy.close)
+	}
+}
+
 // living says whether the node can answer: it is neither killed nor frozen.
 func (n *Node) living() bool { return n.PID() != 0 && !n.stopped.Load() }
 

@@ -1,7 +1,9 @@
 package redistest
 
 import (
+	"errors"
 	"fmt"
+	"strings"
 	"time"
 )
 
@@ -58,12 +60,17 @@ func WithNodeTimeout(d time.Duration) ClusterOption {
 	return clusterOption(func(o *clusterOptions) { o.nodeTimeout = d })
 }
 
+// WithProxies puts a Proxy before every node of a cluster and has the nodes announce the proxies, so that clients come
+// through them; see Node.SetLatency.
+func WithProxies() ClusterOption { return clusterOption(func(o *clusterOptions) { o.proxies = true }) }
+
 // WithDownAfter sets after how much silence a sentinel thinks that a server is down, in place of 2 s.
 func WithDownAfter(d time.Duration) SentinelOption {
 	return sentinelOption(func(o *sentinelOptions) { o.downAfter = d })
 }
 
-// WithSentinelPassword requires the password of the clients of sentinels, also of the sentinels among themselves.
+// WithSentinelPassword requires the password of the clients of sentinels, also of the sentinels among themselves. Neither it
+// nor that of WithPassword may hold white space or quotes, since sentinels write both down as they stand.
 func WithSentinelPassword(password string) SentinelOption {
 	return sentinelOption(func(o *sentinelOptions) { o.password = password })
 }
@@ -86,6 +93,9 @@ func newSentinelOptions(opts []SentinelOption) (*sentinelOptions, error) {
 	}
 	if o.replicas < 0 || o.downAfter <= 0 {
 		return nil, fmt.Errorf("redistest: no sentinels watch %d replicas with a down-after of %v", o.replicas, o.downAfter)
+	}
+	if strings.ContainsAny(o.Password+o.password, " \t\"'") {
+		return nil, errors.New("redistest: sentinels need passwords without white space and quotes")
 	}
 	return o, o.checkOptions()
 }

@@ -50,3 +50,31 @@ func TestEveryVersionIsWatchedAlike(t *testing.T) {
 		})
 	}
 }
+
+// TestEveryVersionFormsEveryTopology takes a minute and a half: the sentinels of 6.2 cannot be hurried.
+func TestEveryVersionFormsEveryTopology(t *testing.T) {
+	for _, version := range []redisproc.Version{redisproc.Redis6, redisproc.Redis7, redisproc.Redis8, redisproc.Valkey9} {
+		t.Run(string(version), func(t *testing.T) {
+			c := redistest.StartCluster(t, redistest.WithVersion(version), redistest.WithPassword("pw"), redistest.WithProxies())
+			require.NotSame(t, c.MasterOf(t, "k"), c.FailOver(t, c.MasterOf(t, "k")))
+			movedSlotServes(t, c)
+			moveHasStages(t, c)
+			frozenMasterIsReplaced(t, c)
+			killedMasterIsReplaced(t, c)
+
+			can, err := redistest.HasSentinel(t.Context(), version)
+			require.NoError(t, err)
+			require.True(t, can)
+			s := redistest.StartSentinel(t, redistest.WithVersion(version), redistest.WithPassword("pw"), redistest.WithSentinelPassword("pw2"))
+			old := s.FailOver(t)
+			old.Kill(t)
+			require.NotSame(t, old, s.AwaitMaster(t, old))
+			old.Restart(t)
+			s.WaitOK(t)
+
+			r := redistest.StartReplicated(t, 2, redistest.WithVersion(version), redistest.WithPassword("pw"))
+			r.Promote(t, r.Replicas()[1])
+			require.Same(t, r.Nodes()[2], r.Master())
+		})
+	}
+}

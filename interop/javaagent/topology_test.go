@@ -1,20 +1,12 @@
 package javaagent_test
 
 import (
-	"context"
-	"net"
-	"os"
-	"os/exec"
-	"path/filepath"
-	"strconv"
-	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/redlatch/redlatch/internal/redistest"
-	"github.com/redlatch/redlatch/internal/redistest/redisproc"
 	"github.com/redlatch/redlatch/interop/javaagent"
 )
 
@@ -27,48 +19,25 @@ func lockAndUnlock(t *testing.T, client *javaagent.Client) {
 }
 
 func TestClusterYAMLConnects(t *testing.T) {
-	node := redistest.Start(t, redistest.WithConfig("cluster-enabled", "yes"), redistest.WithConfig("cluster-announce-ip", "127.0.0.1"))
-	node.Do(t, "CLUSTER", "ADDSLOTSRANGE", "0", "16383")
-	require.Eventually(t, func() bool {
-		return strings.HasPrefix(node.Do(t, "CLUSTER", "INFO").Text(), "cluster_state:ok")
-	}, 10*time.Second, 20*time.Millisecond)
-	lockAndUnlock(t, openAs(t, "cluster", javaagent.YAMLCluster([]string{node.Addr()})))
+	cluster := redistest.StartCluster(t)
+	client := openAs(t, "cluster", javaagent.YAMLCluster(cluster.Addresses()))
+	lockAndUnlock(t, client)
+	cluster.FailOver(t, cluster.MasterOf(t, key(t, "lock")))
+	lockAndUnlock(t, client)
+}
+
+func TestClusterYAMLConnectsThroughProxies(t *testing.T) {
+	cluster := redistest.StartCluster(t, redistest.WithProxies(), redistest.WithMasters(1))
+	cluster.Nodes()[0].SetLatency(20 * time.Millisecond)
+	lockAndUnlock(t, openAs(t, "proxies", javaagent.YAMLCluster(cluster.Addresses()[:1])))
 }
 
 func TestSentinelYAMLConnects(t *testing.T) {
-	master := redistest.Start(t)
-	sentinel := startSentinel(t, master.Addr())
-	lockAndUnlock(t, openAs(t, "sentinel", javaagent.YAMLSentinel("mymaster", []string{sentinel})))
-}
-
-// startSentinel runs a sentinel that watches the master as "mymaster", for the length of the test.
-func startSentinel(t *testing.T, master string) string {
-	t.Helper()
-	binary, err := redisproc.Binary(bounded(t), redisproc.Default)
-	require.NoError(t, err)
-	port, err := redisproc.FreePort()
-	require.NoError(t, err)
-	host, masterPort, err := net.SplitHostPort(master)
-	require.NoError(t, err)
-	file := filepath.Join(t.TempDir(), "sentinel.conf")
-	require.NoError(t, os.WriteFile(file, []byte("bind 127.0.0.1\nport "+strconv.Itoa(port)+
-		"\nsentinel monitor mymaster "+host+" "+masterPort+" 1\n"), 0o600))
-
-	cmd := exec.Command(binary, file, "--sentinel")
-	require.NoError(t, cmd.Start())
-	t.Cleanup(func() {
-		require.NoError(t, cmd.Process.Kill())
-		_ = cmd.Wait()
-	})
-	addr := net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
-	require.Eventually(t, func() bool {
-		conn, err := (&net.Dialer{}).DialContext(context.Background(), "tcp", addr)
-		if err != nil {
-			return false
-		}
-		return conn.Close() == nil
-	}, 10*time.Second, 10*time.Millisecond)
-	return addr
+	sentinel := redistest.StartSentinel(t)
+	client := openAs(t, "sentinel", javaagent.YAMLSentinel(sentinel.MasterName(), sentinel.Addresses()))
+	lockAndUnlock(t, client)
+	sentinel.FailOver(t)
+	lockAndUnlock(t, client)
 }
 
 func TestYAMLTakesURLsAndFurtherSettings(t *testing.T) {

@@ -9,6 +9,7 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"syscall"
@@ -120,6 +121,34 @@ func TestRestartRemembersWhatWasWrittenToDisk(t *testing.T) {
 	answer, err := ask(t, p, "EXISTS k")
 	require.NoError(t, err)
 	require.Equal(t, ":1", answer)
+}
+
+func TestRestartKeepsTheConfigurationWhereItIsToldTo(t *testing.T) {
+	for _, keep := range []bool{false, true} {
+		p := launch(t, redisproc.Options{KeepConfig: keep})
+		for _, command := range []string{"CONFIG SET maxclients 77", "CONFIG REWRITE"} {
+			answer, err := ask(t, p, command)
+			require.NoError(t, err)
+			require.Equal(t, "+OK", answer)
+		}
+		require.NoError(t, p.Restart(context.Background()))
+		conf, err := os.ReadFile(filepath.Join(p.Dir(), "redis.conf"))
+		require.NoError(t, err)
+		require.Equal(t, keep, strings.Contains(string(conf), "maxclients 77"))
+	}
+}
+
+// A cluster's node has a second port, that of the bus.
+func TestTakenBusPortIsATakenPort(t *testing.T) {
+	bus, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer bus.Close()
+	port := bus.Addr().(*net.TCPAddr).Port - 10000
+	cluster := []redisproc.Directive{{Key: "cluster-enabled", Value: "yes"}}
+	_, err = redisproc.Launch(context.Background(), redisproc.Options{Port: port, Config: cluster})
+	require.ErrorContains(t, err, "the port is taken")
+	require.NoError(t, bus.Close())
+	launch(t, redisproc.Options{Port: port, Config: cluster})
 }
 
 func TestTakenPortIsAnErrorWhereItWasAskedFor(t *testing.T) {
