@@ -1,0 +1,27 @@
+package rwlock_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/internal/locktest"
+	"github.com/redlatch/redlatch/rwlock"
+)
+
+func TestContract(t *testing.T) {
+	t.Parallel()
+	read := func(p *locktest.Process, name string) redlatch.Locker { return rwlock.New(p.Client(), name).Read() }
+	write := func(p *locktest.Process, name string) redlatch.Locker { return rwlock.New(p.Client(), name).Write() }
+	locktest.Run(t, locktest.Wiring{
+		Name: "read", Topology: locktest.RedisServer, New: read, Rival: write,
+		Traits: locktest.Traits{
+			Listens: true, Shared: true, Together: true, OnlyLengthens: true,
+			Forced: func(key string) bool { return strings.Contains(key, ":rwlock_timeout:") },
+		},
+	})
+	locktest.Run(t, locktest.Wiring{
+		Name: "write", Topology: locktest.RedisServer, New: write,
+		Traits: locktest.Traits{Listens: true},
+	})
+}
