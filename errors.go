@@ -24,7 +24,8 @@ var (
 	ErrNotReplicated = engine.ErrNotReplicated
 	// ErrReentry: the owner that is in ctx holds the lock already and can't enter it in this way. Waiting would not help.
 	ErrReentry = engine.ErrReentry
-	// ErrWrongType: the key exists and is not a lock of this kind. Nothing was changed.
+	// ErrWrongType: the key exists and is not a lock of this kind, but for example a string, or a read/write lock under the name of a plain
+	// one; the error says what it is. Nothing was changed. See config.Config.SkipKindCheck.
 	ErrWrongType = engine.ErrWrongType
 	// ErrBadName: the name can't be used: it is empty or too long, the name mapper made it so, or its keys would lie in different slots of a
 	// cluster.

@@ -114,11 +114,6 @@ type Config struct {
 	// it is an error.
 	PlainAndSharded bool
 
-	// SkipKindCheck turns off the check that one name is used with one kind of lock only, without which a name that is taken as another
-	// kind fails with ErrWrongType. It is for fleets that take one name as, say, a plain and a fair lock on purpose, knowing that the
-	// kinds exclude each other but do not wake each other's waiters. Default false.
-	SkipKindCheck bool
-
 	// SubscriptionLinger is how long a channel stays subscribed after its last waiter has left, so that a hot lock does not
 	// subscribe and unsubscribe in a loop. Default 10 s; range 1 ms … 24 h, or NoLinger.
 	SubscriptionLinger time.Duration
@@ -140,6 +135,12 @@ type Config struct {
 	// speeds. Default 0.01; range above 0 and below 0.5. Trust has the formula. The further 2 ms stay in any case; who wants next to no
 	// margin writes 1e-9, for a hold trusted to the very last moment overlaps with the next one on any two real clocks.
 	DriftMargin float64
+
+	// SkipKindCheck lets locks of different kinds meet on one name as in Redisson, which does not look: a read lock enters beside the holder of a
+	// plain one, and a plain one waits for the end of a read/write lock. Default false: what finds a lock of another kind under its name,
+	// where the data shows it, fails with redlatch.ErrWrongType, and changes nothing. Plain, fair and fenced locks look alike in Redis and
+	// keep each other out, so they are never refused; a grouped multi-lock always refuses the others.
+	SkipKindCheck bool
 }
 
 // Defaults, and the values that turn a thing off where zero already means the default.

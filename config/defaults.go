@@ -280,12 +280,12 @@ func (c Config) settings() []slog.Attr {
 		slog.Int("retryAttempts", c.RetryAttempts),
 		slog.String("retryDelay", c.RetryDelay.String()),
 		slog.Bool("plainAndSharded", c.PlainAndSharded),
-		slog.Bool("skipKindCheck", c.SkipKindCheck),
 		slog.Duration("subscriptionLinger", c.SubscriptionLinger),
 		slog.Duration("fallbackPoll", c.FallbackPoll),
 		slog.Int("handOffLimit", c.HandOffLimit),
 		slog.Duration("handOffWindow", c.HandOffWindow),
 		slog.Float64("driftMargin", c.DriftMargin),
+		slog.Bool("skipKindCheck", c.SkipKindCheck),
 	}
 }
 

@@ -53,7 +53,7 @@ func (k kind) keys(key string) lua.FairKeys {
 }
 
 func (k kind) Acquire(t engine.Target) lua.Call[lua.Grant] {
-	return lua.FairAcquire(k.keys(t.Key), t.Latch, t.Field, t.Lease, t.Wait, t.Stand)
+	return lua.FairAcquire(k.keys(t.Key), t.Latch, t.Field, t.Lease, t.Wait, t.Stand, t.Strict)
 }
 
 func (k kind) Release(t engine.Target, count int) lua.Call[lua.Release] {
@@ -61,7 +61,7 @@ func (k kind) Release(t engine.Target, count int) lua.Call[lua.Release] {
 }
 
 func (k kind) ForceRelease(t engine.Target) lua.Call[lua.Release] {
-	return lua.FairForceRelease(k.keys(t.Key), t.Publish)
+	return lua.FairForceRelease(k.keys(t.Key), t.Publish, t.Strict)
 }
 
 func (k kind) Leave(t engine.Target) (lua.Call[bool], bool) {

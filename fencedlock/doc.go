@@ -41,7 +41,7 @@
 // it can be late any more, delete the counter by hand.
 //
 // Redisson's plain lock uses the same hash and leaves the counter alone: a holder by a plain lock has no token. Give each
-// name to one kind.
+// name to one kind; what is found of others is as in package rlock.
 //
 // # Lease
 //

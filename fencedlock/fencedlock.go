@@ -35,11 +35,11 @@ func (kind) Name() string { return "fenced" }
 func token(key string) string { return config.Prefixed(config.TokenPrefix, key) }
 
 func (kind) Acquire(t engine.Target) lua.Call[lua.Grant] {
-	return lua.FencedAcquire(t.Key, token(t.Key), t.Latch, t.Field, t.Lease)
+	return lua.FencedAcquire(t.Key, token(t.Key), t.Latch, t.Field, t.Lease, t.Strict)
 }
 
 func (kind) Reenter(t engine.Target, count int, entry bool) lua.Call[lua.Grant] {
-	return lua.FencedReenter(t.Key, token(t.Key), t.Latch, t.Field, t.Lease, count, entry)
+	return lua.FencedReenter(t.Key, token(t.Key), t.Latch, t.Field, t.Lease, count, entry, t.Strict)
 }
 
 func (k kind) Release(t engine.Target, count int) lua.Call[lua.Release] {
@@ -47,11 +47,11 @@ func (k kind) Release(t engine.Target, count int) lua.Call[lua.Release] {
 }
 
 func (k kind) ForceRelease(t engine.Target) lua.Call[lua.Release] {
-	return lua.ForceRelease(t.Key, k.Channel(t.Key, ""), t.Publish)
+	return lua.ForceRelease(t.Key, k.Channel(t.Key, ""), t.Publish, t.Strict)
 }
 
 func (kind) HandOver(t engine.Target, to string) (lua.Call[lua.Grant], bool) {
-	return lua.FencedHandOver(t.Key, token(t.Key), t.Latch, t.Field, to, t.Lease), true
+	return lua.FencedHandOver(t.Key, token(t.Key), t.Latch, t.Field, to, t.Lease, t.Strict), true
 }
 
 func (kind) Inspect(key string) lua.Call[lua.State] { return lua.Inspect(key, token(key)) }

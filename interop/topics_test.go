@@ -163,6 +163,7 @@ func TestInterop(t *testing.T) {
 		topic{"fair: waiters of both languages enter in the order of arrival", fair, 0, inOrder},
 		topic{"fair: a waiter that gives up leaves the queue", fair, 0, leavesQueue},
 		topic{"read/write: a downgrade lets readers in", write, 0, downgrades},
+		topic{"kinds: a lock of another kind is told", plain, 1500 * time.Millisecond, otherKind},
 	)
 	for _, d := range directions {
 		t.Run(d.name, func(t *testing.T) {

@@ -14,7 +14,7 @@ import (
 func BenchmarkPair(b *testing.B) {
 	conn := redistest.Start(b).Client(b)
 	const lock, latch, channel = "order:1001", "redisson_unlock_latch:{order:1001}:1", "redisson_lock__channel:{order:1001}"
-	take := lua.Acquire(lock, latch, own, lease)
+	take := lua.Acquire(lock, latch, own, lease, true)
 	give := lua.ReleaseTo(lock, channel, latch, lua.Departure{Owner: own, Lease: lease, Publish: "PUBLISH"})
 
 	b.Run("acquire and release", func(b *testing.B) {
@@ -50,7 +50,7 @@ func BenchmarkPipelinedPair(b *testing.B) {
 	var give []lua.Call[lua.Release]
 	for i := range many {
 		lock, latch, channel := fmt.Sprintf("lock:%d", i), fmt.Sprintf("latch:%d", i), fmt.Sprintf("channel:%d", i)
-		take = append(take, lua.Acquire(lock, latch, own, lease))
+		take = append(take, lua.Acquire(lock, latch, own, lease, true))
 		give = append(give, lua.ReleaseTo(lock, channel, latch, lua.Departure{Owner: own, Lease: lease, Publish: "PUBLISH"}))
 	}
 	for b.Loop() {
@@ -72,10 +72,10 @@ func BenchmarkRenew(b *testing.B) {
 	for i := range many {
 		lock := fmt.Sprintf("lock:%d", i)
 		locks, owners = append(locks, lock), append(owners, own)
-		_, err := lua.Run(b.Context(), conn, lua.Acquire(lock, "latch", own, short))
+		_, err := lua.Run(b.Context(), conn, lua.Acquire(lock, "latch", own, short, true))
 		require.NoError(b, err)
 	}
-	renewal := lua.Renew(locks, owners, lease)
+	renewal := lua.Renew(locks, owners, lease, true)
 	for b.Loop() {
 		renewed, err := lua.Run(b.Context(), conn, renewal)
 		require.NoError(b, err)

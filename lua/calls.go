@@ -43,14 +43,19 @@ var (
 	probe        = named("probe")
 )
 
+// OtherKind is how the server's reply begins when a script meets a lock of another kind; what it is follows. As a parameter, strict
+// asks for that. A script of a holder then finds that it does not hold the lock. Without strict the kinds meet as in Redisson
+// (wire-protocol.md §14).
+const OtherKind = "WRONGTYPE the hash is "
+
 // Acquire takes a plain lock for an owner without holds (wire-protocol.md §3).
-func Acquire(lock, latch, owner string, lease time.Duration) Call[Grant] {
-	return Call[Grant]{acquire, []string{lock, latch}, []string{millis(lease), owner}, readGrant}
+func Acquire(lock, latch, owner string, lease time.Duration, strict bool) Call[Grant] {
+	return Call[Grant]{acquire, []string{lock, latch}, []string{millis(lease), owner, flag(strict)}, readGrant}
 }
 
 // Reenter raises the count of an owner to count; not acquired when the owner does not hold the lock (wire-protocol.md §3).
-func Reenter(lock, latch, owner string, lease time.Duration, count int) Call[Grant] {
-	args := []string{millis(lease), owner, strconv.Itoa(count)}
+func Reenter(lock, latch, owner string, lease time.Duration, count int, strict bool) Call[Grant] {
+	args := []string{millis(lease), owner, strconv.Itoa(count), flag(strict)}
 	return Call[Grant]{reenter, []string{lock, latch}, args, readEntry}
 }
 
@@ -60,11 +65,12 @@ type Departure struct {
 	Count   int           // holds of the owner that remain; 0 frees the lock
 	Lease   time.Duration // TTL of a lock that stays held
 	Publish string        // PUBLISH or SPUBLISH
+	Strict  bool          // look for another kind where an owner could stand in one; see OtherKind
 }
 
 // ReleaseTo lowers a plain lock's count (wire-protocol.md §3).
 func ReleaseTo(lock, channel, latch string, d Departure) Call[Release] {
-	return Call[Release]{release, []string{lock, channel, latch}, d.args(), readRelease}
+	return Call[Release]{release, []string{lock, channel, latch}, append(d.args(), flag(d.Strict)), readRelease}
 }
 
 func (d Departure) args() []string {
@@ -77,20 +83,20 @@ func Settle(lock, latch, owner string, bar time.Duration) Call[int] {
 }
 
 // ForceRelease frees a plain lock whoever holds it (wire-protocol.md §3).
-func ForceRelease(lock, channel, publish string) Call[Release] {
-	return Call[Release]{forceRelease, []string{lock, channel}, []string{publish}, readForced}
+func ForceRelease(lock, channel, publish string, strict bool) Call[Release] {
+	return Call[Release]{forceRelease, []string{lock, channel}, []string{publish, flag(strict)}, readForced}
 }
 
 // Renew renews the lease of each lock that its owner still holds; locks[i] belongs to owners[i] (wire-protocol.md §4).
-func Renew(locks, owners []string, lease time.Duration) Call[[]bool] {
-	args := make([]string, 0, len(owners)+1)
-	args = append(append(args, millis(lease)), owners...)
+func Renew(locks, owners []string, lease time.Duration, strict bool) Call[[]bool] {
+	args := make([]string, 0, len(owners)+2)
+	args = append(append(args, millis(lease), flag(strict)), owners...)
 	return Call[[]bool]{renew, locks, args, readBools}
 }
 
 // HandOver passes a plain lock between two owners of one client; not acquired when from does not hold it.
-func HandOver(lock, latch, from, to string, lease time.Duration) Call[Grant] {
-	return Call[Grant]{handOver, []string{lock, latch}, []string{from, to, millis(lease)}, readEntry}
+func HandOver(lock, latch, from, to string, lease time.Duration, strict bool) Call[Grant] {
+	return Call[Grant]{handOver, []string{lock, latch}, []string{from, to, millis(lease), flag(strict)}, readEntry}
 }
 
 // Inspect reads type, TTL and fields of a lock, and of further keys a queue or a fencing token, by their types.

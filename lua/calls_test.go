@@ -37,7 +37,8 @@ var sent = map[string]string{
 	"lock": "the-lock", "latch": "the-latch", "channel": "the-channel", "more": "more-keys",
 	"queue": "the-queue", "timeouts": "the-timeouts", "token": "the-token", "marker": "the-marker", "name": "the-name",
 	"owner": "the-owner", "writer": "the-writer", "from": "one-owner", "to": "other-owner",
-	"lease": "30000", "bar": "60000", "wait": "90000", "count": "7", "publish": "SPUBLISH",
+	"strict": "1",
+	"lease":  "30000", "bar": "60000", "wait": "90000", "count": "7", "publish": "SPUBLISH",
 	"stand": "1", "fence": "1", "add": "1", "mode": "read", "message": "0",
 	"data": "the-data", "newest": "the-newest", "fencing": "41", "keep": "120000", "write": "SET", "expire": "45000", "part": "the-part",
 }
@@ -55,20 +56,20 @@ func typedCalls() []typedCall {
 
 const sentLease, sentBar, sentWait = 30 * time.Second, time.Minute, 90 * time.Second
 
-var sentDeparture = lua.Departure{Owner: sent["owner"], Count: 7, Lease: sentLease, Publish: sent["publish"]}
+var sentDeparture = lua.Departure{Owner: sent["owner"], Count: 7, Lease: sentLease, Publish: sent["publish"], Strict: true}
 
 func plainCalls() []typedCall {
 	lock, latch, channel, owner, publish := sent["lock"], sent["latch"], sent["channel"], sent["owner"], sent["publish"]
 	locks, owners := []string{lock, lock + "2", lock + "3"}, []string{owner, owner + "2", owner + "3"}
 	return []typedCall{
-		{"Acquire", untyped(lua.Acquire(lock, latch, owner, sentLease))},
-		{"Reenter", untyped(lua.Reenter(lock, latch, owner, sentLease, 7))},
+		{"Acquire", untyped(lua.Acquire(lock, latch, owner, sentLease, true))},
+		{"Reenter", untyped(lua.Reenter(lock, latch, owner, sentLease, 7, true))},
 		{"ReleaseTo", untyped(lua.ReleaseTo(lock, channel, latch, sentDeparture))},
 		{"Settle", untyped(lua.Settle(lock, latch, owner, sentBar))},
-		{"ForceRelease", untyped(lua.ForceRelease(lock, channel, publish))},
-		{"Renew", untyped(lua.Renew(locks[:1], owners[:1], sentLease))},
-		{"Renew", untyped(lua.Renew(locks, owners, sentLease))},
-		{"HandOver", untyped(lua.HandOver(lock, latch, sent["from"], sent["to"], sentLease))},
+		{"ForceRelease", untyped(lua.ForceRelease(lock, channel, publish, true))},
+		{"Renew", untyped(lua.Renew(locks[:1], owners[:1], sentLease, true))},
+		{"Renew", untyped(lua.Renew(locks, owners, sentLease, true))},
+		{"HandOver", untyped(lua.HandOver(lock, latch, sent["from"], sent["to"], sentLease, true))},
 		{"Inspect", untyped(lua.Inspect(lock, sent["more"]))},
 		{"Inspect", untyped(lua.Inspect(lock, sent["more"], sent["more"]+"2"))},
 		{"Probe", untyped(lua.Probe())},
@@ -79,19 +80,19 @@ func fairCalls() []typedCall {
 	keys := lua.FairKeys{Lock: sent["lock"], Queue: sent["queue"], Timeouts: sent["timeouts"], Channel: sent["channel"]}
 	latch, owner, publish := sent["latch"], sent["owner"], sent["publish"]
 	return []typedCall{
-		{"FairAcquire", untyped(lua.FairAcquire(keys, latch, owner, sentLease, sentWait, true))},
+		{"FairAcquire", untyped(lua.FairAcquire(keys, latch, owner, sentLease, sentWait, true, true))},
 		{"FairRelease", untyped(lua.FairRelease(keys, latch, sentDeparture))},
 		{"FairLeave", untyped(lua.FairLeave(keys, owner, sentWait, publish))},
-		{"FairForceRelease", untyped(lua.FairForceRelease(keys, publish))},
+		{"FairForceRelease", untyped(lua.FairForceRelease(keys, publish, true))},
 	}
 }
 
 func fencedCalls() []typedCall {
 	lock, token, latch, owner := sent["lock"], sent["token"], sent["latch"], sent["owner"]
 	return []typedCall{
-		{"FencedAcquire", untyped(lua.FencedAcquire(lock, token, latch, owner, sentLease))},
-		{"FencedReenter", untyped(lua.FencedReenter(lock, token, latch, owner, sentLease, 7, true))},
-		{"FencedHandOver", untyped(lua.FencedHandOver(lock, token, latch, sent["from"], sent["to"], sentLease))},
+		{"FencedAcquire", untyped(lua.FencedAcquire(lock, token, latch, owner, sentLease, true))},
+		{"FencedReenter", untyped(lua.FencedReenter(lock, token, latch, owner, sentLease, 7, true, true))},
+		{"FencedHandOver", untyped(lua.FencedHandOver(lock, token, latch, sent["from"], sent["to"], sentLease, true))},
 	}
 }
 
@@ -103,14 +104,14 @@ func readWriteCalls() []typedCall {
 	// A renewal's owners and markers take turns under one heading.
 	locks, owners, markers := []string{lock, lock + "2"}, []string{owner, owner + "2"}, []string{owner + ":a", owner + ":b"}
 	return []typedCall{
-		{"ReadAcquire", untyped(lua.ReadAcquire(lock, marker, latch, owner, writer, sentLease))},
-		{"ReadReenter", untyped(lua.ReadReenter(lock, marker, latch, owner, sentLease, 7))},
+		{"ReadAcquire", untyped(lua.ReadAcquire(lock, marker, latch, owner, writer, sentLease, true))},
+		{"ReadReenter", untyped(lua.ReadReenter(lock, marker, latch, owner, sentLease, 7, true))},
 		{"ReadRelease", untyped(lua.ReadRelease(lock, channel, sent["name"], latch, sentDeparture))},
-		{"ReadRenew", untyped(lua.ReadRenew(locks, owners, markers, sentLease))},
-		{"WriteAcquire", untyped(lua.WriteAcquire(lock, latch, writer, sentLease))},
+		{"ReadRenew", untyped(lua.ReadRenew(locks, owners, markers, sentLease, true))},
+		{"WriteAcquire", untyped(lua.WriteAcquire(lock, latch, writer, sentLease, true))},
 		{"WriteReenter", untyped(lua.WriteReenter(lock, latch, writer, sentLease, 7, true))},
 		{"WriteRelease", untyped(lua.WriteRelease(lock, channel, latch, writing))},
-		{"RWForceRelease", untyped(lua.RWForceRelease(lock, channel, publish, sent["mode"], sent["message"]))},
+		{"RWForceRelease", untyped(lua.RWForceRelease(lock, channel, publish, sent["mode"], sent["message"], true))},
 	}
 }
 
@@ -212,7 +213,7 @@ func TestBarIsAtLeastAMillisecond(t *testing.T) {
 // A waiter that counts as alive for no time would be dead before it is asked.
 func TestWaitIsAtLeastAMillisecond(t *testing.T) {
 	for _, wait := range []time.Duration{-time.Second, 0, time.Microsecond, time.Millisecond} {
-		require.Equal(t, "1", lua.FairAcquire(lua.FairKeys{}, "latch", "owner", time.Hour, wait, true).Args[2], "wait %v", wait)
+		require.Equal(t, "1", lua.FairAcquire(lua.FairKeys{}, "latch", "owner", time.Hour, wait, true, true).Args[2], "wait %v", wait)
 		require.Equal(t, "1", lua.FairLeave(lua.FairKeys{}, "owner", wait, "PUBLISH").Args[1], "wait %v", wait)
 	}
 }
@@ -231,20 +232,20 @@ func TestLeaseIsAtLeastAMillisecond(t *testing.T) {
 	for _, lease := range []time.Duration{-time.Second, 0, time.Microsecond, time.Millisecond} {
 		d := lua.Departure{Owner: "owner", Count: 1, Lease: lease}
 		for _, r := range []request{
-			untyped(lua.Acquire("lock", "latch", "owner", lease)),
-			untyped(lua.Reenter("lock", "latch", "owner", lease, 2)),
+			untyped(lua.Acquire("lock", "latch", "owner", lease, true)),
+			untyped(lua.Reenter("lock", "latch", "owner", lease, 2, true)),
 			untyped(lua.ReleaseTo("lock", "channel", "latch", d)),
-			untyped(lua.Renew(one, one, lease)),
-			untyped(lua.HandOver("lock", "latch", "from", "to", lease)),
-			untyped(lua.FairAcquire(keys, "latch", "owner", lease, time.Hour, true)),
+			untyped(lua.Renew(one, one, lease, true)),
+			untyped(lua.HandOver("lock", "latch", "from", "to", lease, true)),
+			untyped(lua.FairAcquire(keys, "latch", "owner", lease, time.Hour, true, true)),
 			untyped(lua.FairRelease(keys, "latch", d)),
-			untyped(lua.FencedAcquire("lock", "token", "latch", "owner", lease)),
-			untyped(lua.FencedReenter("lock", "token", "latch", "owner", lease, 2, true)),
-			untyped(lua.FencedHandOver("lock", "token", "latch", "from", "to", lease)),
-			untyped(lua.ReadAcquire("lock", "marker", "latch", "owner", "writer", lease)),
-			untyped(lua.ReadReenter("lock", "marker", "latch", "owner", lease, 2)),
-			untyped(lua.ReadRenew(one, one, one, lease)),
-			untyped(lua.WriteAcquire("lock", "latch", "writer", lease)),
+			untyped(lua.FencedAcquire("lock", "token", "latch", "owner", lease, true)),
+			untyped(lua.FencedReenter("lock", "token", "latch", "owner", lease, 2, true, true)),
+			untyped(lua.FencedHandOver("lock", "token", "latch", "from", "to", lease, true)),
+			untyped(lua.ReadAcquire("lock", "marker", "latch", "owner", "writer", lease, true)),
+			untyped(lua.ReadReenter("lock", "marker", "latch", "owner", lease, 2, true)),
+			untyped(lua.ReadRenew(one, one, one, lease, true)),
+			untyped(lua.WriteAcquire("lock", "latch", "writer", lease, true)),
 			untyped(lua.WriteReenter("lock", "latch", "writer", lease, 2, true)),
 			untyped(lua.WriteRelease("lock", "channel", "latch", d)),
 		} {

@@ -18,6 +18,10 @@
 // only after a lost answer: it bars the lost request from taking effect later, when the caller has gone on. Without a
 // fault no latch is ever written. (Redisson's latch guards the release only, and is written by each one.)
 //
+// A lock of another kind under the name is seen by what its hash has: a mode (read/write), one field and no mode (plain, fair and fenced, which
+// are alike), or more fields without a mode (grouped). The look costs no command on the way to success. Who would take or free the lock is
+// refused, see [OtherKind]; a holder finds that it does not hold it, also when its own field is there: a reader's is that of a plain owner.
+//
 // # For reviewers
 //
 // [Catalog] lists name, SHA-1, purpose and source of every script; nothing else is ever sent by EVAL or SCRIPT LOAD. A server

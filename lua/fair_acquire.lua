@@ -8,8 +8,10 @@
 -- ARGV[2]  owner     field of the owner
 -- ARGV[3]  wait      milliseconds for which a waiter counts as alive
 -- ARGV[4]  stand     1 to stand in the queue, 0 to ask only
+-- ARGV[5]  strict    1 to refuse a lock of another kind, 0 to wait for it as Redisson does
 -- reply    nil       taken: the owner's count is 1
 -- reply    integer   not taken: milliseconds until it is worth asking again without a message, -1 when not known
+-- reply    error     WRONGTYPE and what the hash is instead; nothing was changed
 --
 -- While the lock is free the one whose turn it is will have it in a moment, which moves the times of death: so nobody is
 -- sent away for more than a second then.
@@ -18,9 +20,18 @@
 -- dead is told to come back when the head is to be dropped, although the lock is free: otherwise it would have to spin.
 
 local lock, queue, timeouts, latch = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
-local lease, owner, wait, stand = ARGV[1], ARGV[2], tonumber(ARGV[3]), ARGV[4] == '1'
+local lease, owner, wait = ARGV[1], ARGV[2], tonumber(ARGV[3])
+local stand, strict = ARGV[4] == '1', ARGV[5] == '1'
 local time = redis.call('time')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
+
+-- A lock of this kind has one field.
+local fields = redis.call('hlen', lock)
+if strict and fields > 1 then
+    local mode = redis.call('hget', lock, 'mode')
+    local kind = mode and 'read/write lock in mode ' .. mode or 'grouped multi-lock, or no lock'
+    return redis.error_reply('WRONGTYPE the hash is a ' .. kind)
+end
 
 -- Drops heads that are dead; the walk ends at one that is alive, or has no time of death.
 local head = redis.call('lindex', queue, 0)
@@ -35,7 +46,7 @@ while head do
 end
 
 local barred = redis.call('exists', latch) == 1
-if not barred and redis.call('exists', lock) == 0 and (not head or head == owner) then
+if not barred and fields == 0 and (not head or head == owner) then
     redis.call('lpop', queue)
     redis.call('zrem', timeouts, owner)
     for _, waiter in ipairs(redis.call('zrange', timeouts, 0, -1)) do
@@ -68,7 +79,7 @@ if head and head ~= owner then
     local death = redis.call('zscore', timeouts, head)
     if death then
         local left = math.max(0, tonumber(death) - now)
-        if redis.call('exists', lock) == 0 then
+        if fields == 0 then
             ask = math.min(left, 1000)
         elseif ask < 0 or left < ask then
             ask = left

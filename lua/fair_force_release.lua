@@ -5,14 +5,24 @@
 -- KEYS[3]  timeouts  sorted set of the same owners, by the time at which each counts as dead
 -- KEYS[4]  channel   what the waiters' own channels begin with; a colon and the owner follow
 -- ARGV[1]  publish   PUBLISH or SPUBLISH
+-- ARGV[2]  strict    1 to refuse a lock of another kind, 0 to free it as Redisson does
 -- reply    0         nobody held it
 -- reply    1         freed
 -- reply    string    freed, but the server refused the message: its words
+-- reply    error     WRONGTYPE and what the hash is instead; nothing was changed
 
 local lock, queue, timeouts, channel = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
-local publish = ARGV[1]
+local publish, strict = ARGV[1], ARGV[2] == '1'
 local time = redis.call('time')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
+
+-- A key of another type is not a lock: it fails here with WRONGTYPE before anything is deleted. A lock of this kind has one field.
+local fields = redis.call('hlen', lock)
+if strict and fields > 1 then
+    local mode = redis.call('hget', lock, 'mode')
+    local kind = mode and 'read/write lock in mode ' .. mode or 'grouped multi-lock, or no lock'
+    return redis.error_reply('WRONGTYPE the hash is a ' .. kind)
+end
 
 local head = redis.call('lindex', queue, 0)
 while head do
@@ -25,8 +35,7 @@ while head do
     head = redis.call('lindex', queue, 0)
 end
 
--- A key of another type is not a lock: it fails here with WRONGTYPE before anything is deleted.
-if redis.call('hlen', lock) == 0 then
+if fields == 0 then
     return 0
 end
 redis.call('del', lock)

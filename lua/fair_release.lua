@@ -9,13 +9,14 @@
 -- ARGV[2]  count     hold count that is left after this release
 -- ARGV[3]  lease     milliseconds that a lock which stays held gets as its TTL
 -- ARGV[4]  publish   PUBLISH or SPUBLISH
+-- ARGV[5]  strict    1 to take a read/write lock for one that the owner does not hold, 0 not to look
 -- reply    nil       the owner does not hold the lock; when nobody does, the waiter whose turn it is was woken
 -- reply    0         still held, count times
 -- reply    1         freed
 -- reply    string    freed, but the server refused the message: its words
 
 local lock, queue, timeouts, channel, latch = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
-local owner, count, lease, publish = ARGV[1], tonumber(ARGV[2]), ARGV[3], ARGV[4]
+local owner, count, lease, publish, strict = ARGV[1], tonumber(ARGV[2]), ARGV[3], ARGV[4], ARGV[5] == '1'
 local time = redis.call('time')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 
@@ -30,7 +31,8 @@ while head do
     head = redis.call('lindex', queue, 0)
 end
 
-local held = redis.call('hexists', lock, owner) == 1
+local found = redis.call('hmget', lock, owner, 'mode')
+local held = found[1] and not (strict and found[2])
 if held and redis.call('exists', latch) == 1 then
     return nil
 end

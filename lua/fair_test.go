@@ -18,7 +18,9 @@ import (
 const patience = 50 * time.Second
 
 func fairAcquire(owner string, stand bool) func(*site) request {
-	return func(s *site) request { return untyped(lua.FairAcquire(s.fair, s.latch, owner, lease, patience, stand)) }
+	return func(s *site) request {
+		return untyped(lua.FairAcquire(s.fair, s.latch, owner, lease, patience, stand, !s.lenient))
+	}
 }
 
 // ask wants the lock now or not at all; stand wants a place in the queue.
@@ -27,7 +29,7 @@ func stand(owner string) func(*site) request { return fairAcquire(owner, true) }
 
 func fairRelease(owner string, count int) func(*site) request {
 	return func(s *site) request {
-		d := lua.Departure{Owner: owner, Count: count, Lease: lease, Publish: s.publish}
+		d := lua.Departure{Owner: owner, Count: count, Lease: lease, Publish: s.publish, Strict: !s.lenient}
 		return untyped(lua.FairRelease(s.fair, s.latch, d))
 	}
 }
@@ -36,7 +38,9 @@ func leave(owner string) func(*site) request {
 	return func(s *site) request { return untyped(lua.FairLeave(s.fair, owner, patience, s.publish)) }
 }
 
-func fairForceRelease(s *site) request { return untyped(lua.FairForceRelease(s.fair, s.publish)) }
+func fairForceRelease(s *site) request {
+	return untyped(lua.FairForceRelease(s.fair, s.publish, !s.lenient))
+}
 
 // notYet is the reply to a waiter for which no time is known at which to ask again.
 var notYet = lua.Grant{TTL: forever}

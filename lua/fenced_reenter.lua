@@ -7,13 +7,16 @@
 -- ARGV[2]  owner  field of the owner
 -- ARGV[3]  count  hold count after this entry
 -- ARGV[4]  fence  1 when this is an acquisition, 0 when only the lease is set anew
+-- ARGV[5]  strict 1 to take a read/write lock for one that the owner does not hold, 0 not to look
 -- reply    -1 token  entered: the owner's count is count; token is the newest one
 -- reply    0 -1      the owner does not hold the lock any more; nothing was changed
 
 local lock, token, latch = KEYS[1], KEYS[2], KEYS[3]
-local lease, owner, count, fence = ARGV[1], ARGV[2], ARGV[3], ARGV[4] == '1'
+local lease, owner, count = ARGV[1], ARGV[2], ARGV[3]
+local fence, strict = ARGV[4] == '1', ARGV[5] == '1'
 
-if redis.call('hexists', lock, owner) == 0 or redis.call('exists', latch) == 1 then
+local found = redis.call('hmget', lock, owner, 'mode')
+if not found[1] or strict and found[2] or redis.call('exists', latch) == 1 then
     return {0, -1}
 end
 local fencing

@@ -12,17 +12,21 @@ import (
 // FE-01, FE-02, FE-04, FE-08; wire-protocol.md §7. requireState holds each row to a counter that has no TTL.
 
 func fencedAcquire(owner string) func(*site) request {
-	return func(s *site) request { return untyped(lua.FencedAcquire(s.lock, s.token, s.latch, owner, lease)) }
+	return func(s *site) request {
+		return untyped(lua.FencedAcquire(s.lock, s.token, s.latch, owner, lease, !s.lenient))
+	}
 }
 
 func fencedReenter(owner string, count int, entry bool) func(*site) request {
 	return func(s *site) request {
-		return untyped(lua.FencedReenter(s.lock, s.token, s.latch, owner, lease, count, entry))
+		return untyped(lua.FencedReenter(s.lock, s.token, s.latch, owner, lease, count, entry, !s.lenient))
 	}
 }
 
 func fencedHandOver(from, to string) func(*site) request {
-	return func(s *site) request { return untyped(lua.FencedHandOver(s.lock, s.token, s.latch, from, to, lease)) }
+	return func(s *site) request {
+		return untyped(lua.FencedHandOver(s.lock, s.token, s.latch, from, to, lease, !s.lenient))
+	}
 }
 
 // takenWith is an acquisition with that token.

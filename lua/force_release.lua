@@ -3,15 +3,23 @@
 -- KEYS[1]  lock     hash of the lock
 -- KEYS[2]  channel  where waiters listen
 -- ARGV[1]  publish  PUBLISH or SPUBLISH; empty to tell nobody
+-- ARGV[2]  strict   1 to refuse a lock of another kind, 0 to free it as Redisson does
 -- reply    0        nobody held it
 -- reply    1        freed
 -- reply    string   freed, but the server refused the message: its words
+-- reply    error    WRONGTYPE and what the hash is instead; nothing was changed
 
 local lock, channel = KEYS[1], KEYS[2]
-local publish = ARGV[1]
+local publish, strict = ARGV[1], ARGV[2] == '1'
 
--- A key of another type is not a lock: it fails here with WRONGTYPE before anything is deleted.
-if redis.call('hlen', lock) == 0 then
+-- A key of another type is not a lock: it fails here with WRONGTYPE before anything is deleted. A lock of this kind has one field.
+local fields = redis.call('hlen', lock)
+if strict and fields > 1 then
+    local mode = redis.call('hget', lock, 'mode')
+    local kind = mode and 'read/write lock in mode ' .. mode or 'grouped multi-lock, or no lock'
+    return redis.error_reply('WRONGTYPE the hash is a ' .. kind)
+end
+if fields == 0 then
     return 0
 end
 redis.call('del', lock)

@@ -23,8 +23,10 @@ local time = redis.call('time')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 
 -- A group has three fields for each value. One field alone is a plain lock, and mode is that of a read/write lock.
-if redis.call('hlen', lock) == 1 or redis.call('hexists', lock, 'mode') == 1 then
-    return redis.error_reply('WRONGTYPE the hash is a lock of another kind, which a grouped lock must not share')
+local mode = redis.call('hget', lock, 'mode')
+if mode or redis.call('hlen', lock) == 1 then
+    local kind = mode and 'read/write lock in mode ' .. mode or 'plain, fair or fenced lock'
+    return redis.error_reply('WRONGTYPE the hash is a ' .. kind)
 end
 local last = 0
 local stale = {}

@@ -7,6 +7,7 @@
 -- reply      0        nobody held any of them
 -- reply      1        freed
 -- reply      string   freed, but the server refused the message: its words
+-- reply      error    WRONGTYPE and what the hash is instead; nothing was changed
 --
 -- On the two messages see grouped_release; now is the server's, see grouped_acquire.
 
@@ -25,6 +26,11 @@ for i = 2, #ARGV do
     end
 end
 if not freed then
+    local mode = redis.call('hget', lock, 'mode')
+    if mode or redis.call('hlen', lock) == 1 then
+        local kind = mode and 'read/write lock in mode ' .. mode or 'plain, fair or fenced lock'
+        return redis.error_reply('WRONGTYPE the hash is a ' .. kind)
+    end
     return 0
 end
 redis.pcall(publish, channel, '1')

@@ -12,8 +12,10 @@ local kind = redis.call('type', lock).ok
 if kind ~= 'hash' then
     return {kind, redis.call('pttl', lock), {}, {}, '0'}
 end
-if redis.call('hlen', lock) == 1 or redis.call('hexists', lock, 'mode') == 1 then
-    return {'lock of another kind', redis.call('pttl', lock), {}, {}, '0'}
+local mode = redis.call('hget', lock, 'mode')
+if mode or redis.call('hlen', lock) == 1 then
+    local other = mode and 'read/write lock in mode ' .. mode or 'plain, fair or fenced lock'
+    return {other, redis.call('pttl', lock), {}, {}, '0'}
 end
 local time = redis.call('time')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)

@@ -57,7 +57,7 @@ func groupedReenter(count int, entry bool) func(*site) request {
 
 func groupedRelease(owner string, count int, values ...string) func(*site) request {
 	return func(s *site) request {
-		d := lua.Departure{Owner: owner, Count: count, Lease: lease, Publish: s.publish}
+		d := lua.Departure{Owner: owner, Count: count, Lease: lease, Publish: s.publish, Strict: !s.lenient}
 		return untyped(lua.GroupedRelease(s.lock, s.channel, s.latch, d, values))
 	}
 }

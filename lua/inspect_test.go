@@ -93,7 +93,7 @@ func TestNamesAndOwnersAreBytes(t *testing.T) {
 		s := newSite(t, conn, in.publish, "many names and one channel")
 		for _, name := range names {
 			owner := name + ":47"
-			grant, err := lua.Run(t.Context(), conn, lua.Acquire(name, s.latch, owner, lease))
+			grant, err := lua.Run(t.Context(), conn, lua.Acquire(name, s.latch, owner, lease, true))
 			require.NoError(t, err, "%q", name)
 			require.True(t, grant.Acquired, "%q", name)
 			got, err := lua.Run(t.Context(), conn, lua.Inspect(name))

@@ -36,15 +36,16 @@ type FairKeys struct {
 
 // FairAcquire takes a fair lock for an owner without holds, or with stand gives it a place in the queue, where it counts as alive
 // for the time wait (wire-protocol.md §5). Grant.TTL is then the time until it is worth asking again without a message.
-func FairAcquire(k FairKeys, latch, owner string, lease, wait time.Duration, stand bool) Call[Grant] {
+func FairAcquire(k FairKeys, latch, owner string, lease, wait time.Duration, stand, strict bool) Call[Grant] {
 	keys := []string{k.Lock, k.Queue, k.Timeouts, latch}
-	return Call[Grant]{fairAcquire, keys, []string{millis(lease), owner, millis(wait), flag(stand)}, readGrant}
+	args := []string{millis(lease), owner, millis(wait), flag(stand), flag(strict)}
+	return Call[Grant]{fairAcquire, keys, args, readGrant}
 }
 
 // FairRelease lowers a fair lock's count (wire-protocol.md §5).
 func FairRelease(k FairKeys, latch string, d Departure) Call[Release] {
 	keys := []string{k.Lock, k.Queue, k.Timeouts, k.Channel, latch}
-	return Call[Release]{fairRelease, keys, d.args(), readRelease}
+	return Call[Release]{fairRelease, keys, append(d.args(), flag(d.Strict)), readRelease}
 }
 
 // FairLeave takes a waiter out of the queue; false when it did not stand there (wire-protocol.md §5).
@@ -54,36 +55,38 @@ func FairLeave(k FairKeys, owner string, wait time.Duration, publish string) Cal
 }
 
 // FairForceRelease frees a fair lock whoever holds it (wire-protocol.md §5).
-func FairForceRelease(k FairKeys, publish string) Call[Release] {
+func FairForceRelease(k FairKeys, publish string, strict bool) Call[Release] {
 	keys := []string{k.Lock, k.Queue, k.Timeouts, k.Channel}
-	return Call[Release]{fairForceRelease, keys, []string{publish}, readForced}
+	return Call[Release]{fairForceRelease, keys, []string{publish, flag(strict)}, readForced}
 }
 
 // FencedAcquire takes a fenced lock for an owner without holds (wire-protocol.md §7).
-func FencedAcquire(lock, token, latch, owner string, lease time.Duration) Call[Grant] {
-	return Call[Grant]{fencedAcquire, []string{lock, token, latch}, []string{millis(lease), owner}, readFencedGrant}
+func FencedAcquire(lock, token, latch, owner string, lease time.Duration, strict bool) Call[Grant] {
+	return Call[Grant]{fencedAcquire, []string{lock, token, latch}, []string{millis(lease), owner, flag(strict)}, readFencedGrant}
 }
 
 // FencedReenter raises the count of an owner to count, with a new token for an entry (wire-protocol.md §7).
-func FencedReenter(lock, token, latch, owner string, lease time.Duration, count int, entry bool) Call[Grant] {
-	args := []string{millis(lease), owner, strconv.Itoa(count), flag(entry)}
+func FencedReenter(lock, token, latch, owner string, lease time.Duration, count int, entry, strict bool) Call[Grant] {
+	args := []string{millis(lease), owner, strconv.Itoa(count), flag(entry), flag(strict)}
 	return Call[Grant]{fencedReenter, []string{lock, token, latch}, args, readFencedGrant}
 }
 
 // FencedHandOver passes a fenced lock between two owners of one client.
-func FencedHandOver(lock, token, latch, from, to string, lease time.Duration) Call[Grant] {
-	return Call[Grant]{fencedHandOver, []string{lock, token, latch}, []string{from, to, millis(lease)}, readFencedGrant}
+func FencedHandOver(lock, token, latch, from, to string, lease time.Duration, strict bool) Call[Grant] {
+	args := []string{from, to, millis(lease), flag(strict)}
+	return Call[Grant]{fencedHandOver, []string{lock, token, latch}, args, readFencedGrant}
 }
 
 // ReadAcquire takes the read side for an owner without read holds; marker is what the keys of its read holds begin with
 // (wire-protocol.md §6).
-func ReadAcquire(lock, marker, latch, owner, writer string, lease time.Duration) Call[Grant] {
-	return Call[Grant]{readAcquire, []string{lock, marker, latch}, []string{millis(lease), owner, writer}, readGrant}
+func ReadAcquire(lock, marker, latch, owner, writer string, lease time.Duration, strict bool) Call[Grant] {
+	args := []string{millis(lease), owner, writer, flag(strict)}
+	return Call[Grant]{readAcquire, []string{lock, marker, latch}, args, readGrant}
 }
 
 // ReadReenter raises the count of an owner's read holds to count (wire-protocol.md §6).
-func ReadReenter(lock, marker, latch, owner string, lease time.Duration, count int) Call[Grant] {
-	args := []string{millis(lease), owner, strconv.Itoa(count)}
+func ReadReenter(lock, marker, latch, owner string, lease time.Duration, count int, strict bool) Call[Grant] {
+	args := []string{millis(lease), owner, strconv.Itoa(count), flag(strict)}
 	return Call[Grant]{readReenter, []string{lock, marker, latch}, args, readEntry}
 }
 
@@ -94,9 +97,9 @@ func ReadRelease(lock, channel, name, latch string, d Departure) Call[Release] {
 }
 
 // ReadRenew renews the read holds of owners[i] of locks[i], whose keys begin with markers[i] (wire-protocol.md §4).
-func ReadRenew(locks, owners, markers []string, lease time.Duration) Call[[]bool] {
-	args := make([]string, 0, 2*len(owners)+1)
-	args = append(args, millis(lease))
+func ReadRenew(locks, owners, markers []string, lease time.Duration, strict bool) Call[[]bool] {
+	args := make([]string, 0, 2*len(owners)+2)
+	args = append(args, millis(lease), flag(strict))
 	for i, owner := range owners {
 		args = append(args, owner, markers[i])
 	}
@@ -104,8 +107,8 @@ func ReadRenew(locks, owners, markers []string, lease time.Duration) Call[[]bool
 }
 
 // WriteAcquire takes the write side for an owner without write holds (wire-protocol.md §6).
-func WriteAcquire(lock, latch, writer string, lease time.Duration) Call[Grant] {
-	return Call[Grant]{writeAcquire, []string{lock, latch}, []string{millis(lease), writer}, readGrant}
+func WriteAcquire(lock, latch, writer string, lease time.Duration, strict bool) Call[Grant] {
+	return Call[Grant]{writeAcquire, []string{lock, latch}, []string{millis(lease), writer, flag(strict)}, readGrant}
 }
 
 // WriteReenter raises the count of a writer to count; an entry adds its lease to what is left (wire-protocol.md §6).
@@ -120,8 +123,8 @@ func WriteRelease(lock, channel, latch string, d Departure) Call[Release] {
 }
 
 // RWForceRelease frees one side of a read/write lock whoever holds it (wire-protocol.md §6).
-func RWForceRelease(lock, channel, publish, mode, message string) Call[Release] {
-	return Call[Release]{rwForceRelease, []string{lock, channel}, []string{publish, mode, message}, readForced}
+func RWForceRelease(lock, channel, publish, mode, message string, strict bool) Call[Release] {
+	return Call[Release]{rwForceRelease, []string{lock, channel}, []string{publish, mode, message, flag(strict)}, readForced}
 }
 
 func flag(b bool) string {

@@ -288,14 +288,14 @@ func TestRenewOfAForbiddenKeyIsAnErrorAndNotALoss(t *testing.T) {
 	s := newSite(t, server.Client(t), "PUBLISH", "lock-allowed")
 	s.set(t, hadOnce)
 	_, err := lua.Run(t.Context(), user(t, server, "partly"),
-		lua.Renew([]string{s.lock, "lock-forbidden"}, []string{own, own}, 2*old))
+		lua.Renew([]string{s.lock, "lock-forbidden"}, []string{own, own}, 2*old, true))
 	require.ErrorContains(t, err, "NOPERM")
 	s.requireState(t, hadOnce)
 }
 
 // What the user may not run is no proof that the lock is lost: telling the holder so would end work that is safe.
 func TestRenewWithoutPermissionIsAnErrorAndNotALoss(t *testing.T) {
-	server := redistest.Start(t, redistest.WithUser("partly on >secret ~* &* +@all -hexists"))
+	server := redistest.Start(t, redistest.WithUser("partly on >secret ~* &* +@all -hmget"))
 	s := newSite(t, server.Client(t), "PUBLISH", "lock")
 	s.set(t, hadOnce)
 	value, err := renew(own)(s).run(t.Context(), user(t, server, "partly"))
@@ -309,14 +309,14 @@ func TestReadRenewThatIsRefusedIsAnErrorAndNotALoss(t *testing.T) {
 	for name, rule := range map[string]string{
 		"a forbidden lock":    "~lock* ~{lock}:* &* +@all",
 		"forbidden holds":     "~lock* ~forbidden* &* +@all",
-		"a forbidden command": "~* &* +@all -hget",
+		"a forbidden command": "~* &* +@all -hmget",
 	} {
 		t.Run(name, func(t *testing.T) {
 			server := redistest.Start(t, redistest.WithUser("partly on >secret "+rule))
 			s := newSite(t, server.Client(t), "PUBLISH", "lock")
 			s.set(t, due)
 			renewed, err := lua.Run(t.Context(), user(t, server, "partly"), lua.ReadRenew(
-				[]string{"forbidden", s.lock}, []string{own, own}, []string{"{forbidden}:" + own, s.marker(own)}, 2*old))
+				[]string{"forbidden", s.lock}, []string{own, own}, []string{"{forbidden}:" + own, s.marker(own)}, 2*old, !s.lenient))
 			require.Error(t, err)
 			require.False(t, rueidis.IsRedisNil(err), "the server's words, not an empty reply")
 			require.Nil(t, renewed)

@@ -64,7 +64,7 @@ func TestRunSendsAnUnknownScriptInFullWithinTheCall(t *testing.T) {
 func TestRunAfterARestartOfTheServer(t *testing.T) {
 	server := redistest.Start(t)
 	conn := server.Client(t)
-	call := lua.Acquire("lock", "latch", own, lease)
+	call := lua.Acquire("lock", "latch", own, lease, true)
 	_, err := lua.Run(t.Context(), conn, call)
 	require.NoError(t, err)
 	server.Restart(t)
@@ -88,9 +88,9 @@ func TestRunAllKeepsOrderAndSendsInFullOnlyWhatIsUnknown(t *testing.T) {
 		}
 		server.Do(t, "HSET", lock, holder, "1")
 		if i%2 == 0 {
-			calls = append(calls, lua.Acquire(lock, latch, own, lease))
+			calls = append(calls, lua.Acquire(lock, latch, own, lease, true))
 		} else {
-			calls = append(calls, lua.HandOver(lock, latch, own, next, lease))
+			calls = append(calls, lua.HandOver(lock, latch, own, next, lease, true))
 		}
 	}
 	server.Do(t, "SCRIPT", "LOAD", calls[0].Script.Source)
@@ -115,7 +115,7 @@ func TestRunAllGivesEachCallItsOwnError(t *testing.T) {
 		s.do(t, "HSET", "lock-5", foreign, "1")
 		var calls []lua.Call[lua.Grant]
 		for i := range 8 {
-			calls = append(calls, lua.Acquire(fmt.Sprintf("lock-%d", i), s.latch, own, lease))
+			calls = append(calls, lua.Acquire(fmt.Sprintf("lock-%d", i), s.latch, own, lease, true))
 		}
 		// Once with the script unknown, once with it known.
 		for round := range 2 {
@@ -165,9 +165,9 @@ func TestServerThatIsGoneIsTheErrorOfEachCall(t *testing.T) {
 	server.Kill(t)
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 	defer cancel()
-	_, err := lua.Run(ctx, conn, lua.Acquire("lock", "latch", own, lease))
+	_, err := lua.Run(ctx, conn, lua.Acquire("lock", "latch", own, lease, true))
 	require.Error(t, err)
-	call := lua.Renew([]string{"lock"}, []string{own}, lease)
+	call := lua.Renew([]string{"lock"}, []string{own}, lease, true)
 	for _, result := range lua.RunAll(ctx, conn, []lua.Call[[]bool]{call, call, call}) {
 		require.Error(t, result.Err)
 		require.Nil(t, result.Value)

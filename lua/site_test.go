@@ -96,6 +96,7 @@ type site struct {
 	token   string
 	begun   time.Time // before anything was written: no TTL can have fallen by more than the time since
 	epoch   int64     // the same on the server's clock, in milliseconds since the epoch
+	lenient bool      // scripts do not look for a lock of another kind
 	heard   chan rueidis.PubSubMessage
 }
 

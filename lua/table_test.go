@@ -105,16 +105,16 @@ var (
 )
 
 func acquire(owner string) func(*site) request {
-	return func(s *site) request { return untyped(lua.Acquire(s.lock, s.latch, owner, lease)) }
+	return func(s *site) request { return untyped(lua.Acquire(s.lock, s.latch, owner, lease, !s.lenient)) }
 }
 
 func reenter(owner string, count int) func(*site) request {
-	return func(s *site) request { return untyped(lua.Reenter(s.lock, s.latch, owner, lease, count)) }
+	return func(s *site) request { return untyped(lua.Reenter(s.lock, s.latch, owner, lease, count, !s.lenient)) }
 }
 
 func release(owner string, count int) func(*site) request {
 	return func(s *site) request {
-		d := lua.Departure{Owner: owner, Count: count, Lease: lease, Publish: s.publish}
+		d := lua.Departure{Owner: owner, Count: count, Lease: lease, Publish: s.publish, Strict: !s.lenient}
 		return untyped(lua.ReleaseTo(s.lock, s.channel, s.latch, d))
 	}
 }
@@ -123,14 +123,16 @@ func settle(owner string) func(*site) request {
 	return func(s *site) request { return untyped(lua.Settle(s.lock, s.latch, owner, bar)) }
 }
 
-func forceRelease(s *site) request { return untyped(lua.ForceRelease(s.lock, s.channel, s.publish)) }
+func forceRelease(s *site) request {
+	return untyped(lua.ForceRelease(s.lock, s.channel, s.publish, !s.lenient))
+}
 
 func renew(owner string) func(*site) request {
-	return func(s *site) request { return untyped(lua.Renew([]string{s.lock}, []string{owner}, lease)) }
+	return func(s *site) request { return untyped(lua.Renew([]string{s.lock}, []string{owner}, lease, !s.lenient)) }
 }
 
 func handOver(from, to string) func(*site) request {
-	return func(s *site) request { return untyped(lua.HandOver(s.lock, s.latch, from, to, lease)) }
+	return func(s *site) request { return untyped(lua.HandOver(s.lock, s.latch, from, to, lease, !s.lenient)) }
 }
 
 func inspect(s *site) request { return untyped(lua.Inspect(s.lock)) }
@@ -141,6 +143,15 @@ func fresh(ask func(*site) request) func(*site) request {
 		another := *s
 		another.latch += "2"
 		return ask(&another)
+	}
+}
+
+// lenient is the same request that does not look for a lock of another kind.
+func lenient(ask func(*site) request) func(*site) request {
+	return func(s *site) request {
+		easy := *s
+		easy.lenient = true
+		return ask(&easy)
 	}
 }
 

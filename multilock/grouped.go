@@ -41,8 +41,8 @@ import (
 // takes the values from whoever holds any; who loses only a part of a group finds out at the next renewal. Inspection and HoldCount
 // count holds of the whole group: a holder with the count 0 has a part of it, or its values within another group.
 //
-// A name is to be used for groups alone. A read/write lock, and a plain lock in its place, are redlatch.ErrWrongType; the other way round a plain
-// lock waits until the whole hash is gone.
+// A name is to be used for groups alone. A read/write lock, and a plain lock in its place, are redlatch.ErrWrongType, whatever
+// config.Config.SkipKindCheck says; and so is a group in the place of theirs. A plain lock in Java waits until the whole hash is gone.
 type Group struct {
 	*redlatch.Handle
 	values []string // in the order of the kind's
@@ -200,7 +200,7 @@ func (k *groupKind) HandOver(t engine.Target, to string) (lua.Call[lua.Grant], b
 }
 
 // Renew finds the same values in all keys, since the kind's name tells them.
-func (k *groupKind) Renew(keys, fields []string, lease time.Duration) lua.Call[[]bool] {
+func (k *groupKind) Renew(keys, fields []string, lease time.Duration, _ bool) lua.Call[[]bool] {
 	holders := make([]string, len(fields))
 	for i, field := range fields {
 		holders[i] = k.holder(field)
@@ -211,6 +211,9 @@ func (k *groupKind) Renew(keys, fields []string, lease time.Duration) lua.Call[[
 func (k *groupKind) Inspect(key string) lua.Call[lua.State] {
 	return lua.GroupedInspect(key, k.mark, k.fields)
 }
+
+// Other is nothing: what Inspect finds of another kind it says in the state's type.
+func (k *groupKind) Other(lua.State) string { return "" }
 
 // Count takes a field, or an owner as a state has it.
 func (k *groupKind) Count(s lua.State, field string) int { return k.Common.Count(s, k.owner(field)) }

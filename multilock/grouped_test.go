@@ -336,13 +336,14 @@ func TestNameOfAnotherKindIsRefused(t *testing.T) {
 	require.ErrorIs(t, err, redlatch.ErrWrongType)
 	_, err = group.Inspect(background)
 	require.ErrorIs(t, err, redlatch.ErrWrongType)
-	freed, err := group.ForceUnlock(background)
-	require.NoError(t, err)
-	require.False(t, freed)
+	_, err = group.ForceUnlock(background)
+	require.ErrorIs(t, err, redlatch.ErrWrongType)
 	release(t, plain)
 
 	hold := take(t, group)
-	isHeld(t, rlock.New(client, "accounts"))
+	_, err = rlock.New(client, "accounts").TryLock(background)
+	require.ErrorIs(t, err, redlatch.ErrWrongType)
+	require.ErrorContains(t, err, "grouped")
 	release(t, hold)
 	nothingLeft(t, server)
 }

@@ -12,7 +12,9 @@
 //
 // The raw name is a hash with one field, the owner, whose value is the hold count; its TTL is the lease. Messages go to
 // redisson_lock__channel:{name}: "0" when the lock becomes free (wire-protocol.md §1, §3). Redisson's kinds fenced and
-// fair use the same hash: give each name to one kind.
+// fair use the same hash: give each name to one kind. Those keep each other out; a read/write lock or a grouped multi-lock under the name
+// is redlatch.ErrWrongType at once, unless config.Config.SkipKindCheck is set. Redisson does not look: a Java reader can enter beside
+// the holder of a plain lock, who is then told redlatch.ErrLost at the next renewal.
 //
 // # Lease
 //

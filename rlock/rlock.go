@@ -70,7 +70,7 @@ type kind struct{ engine.Common }
 func (kind) Name() string { return "plain" }
 
 func (kind) Acquire(t engine.Target) lua.Call[lua.Grant] {
-	return lua.Acquire(t.Key, t.Latch, t.Field, t.Lease)
+	return lua.Acquire(t.Key, t.Latch, t.Field, t.Lease, t.Strict)
 }
 
 func (k kind) Release(t engine.Target, count int) lua.Call[lua.Release] {
@@ -78,9 +78,9 @@ func (k kind) Release(t engine.Target, count int) lua.Call[lua.Release] {
 }
 
 func (k kind) ForceRelease(t engine.Target) lua.Call[lua.Release] {
-	return lua.ForceRelease(t.Key, k.Channel(t.Key, ""), t.Publish)
+	return lua.ForceRelease(t.Key, k.Channel(t.Key, ""), t.Publish, t.Strict)
 }
 
 func (kind) HandOver(t engine.Target, to string) (lua.Call[lua.Grant], bool) {
-	return lua.HandOver(t.Key, t.Latch, t.Field, to, t.Lease), true
+	return lua.HandOver(t.Key, t.Latch, t.Field, to, t.Lease, t.Strict), true
 }

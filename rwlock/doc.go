@@ -27,5 +27,6 @@
 //
 // # Failure handling
 //
-// As described in package redlatch.
+// As described in package redlatch. A plain, fair or fenced lock, or a grouped multi-lock, under the name is redlatch.ErrWrongType at once, unless
+// config.Config.SkipKindCheck is set: then a reader or writer enters beside its holder, as in Redisson.
 package rwlock

@@ -42,6 +42,18 @@ func marker(key, owner string) string {
 	return config.Suffixed(key, owner+":"+config.ReadTimeoutSuffix)
 }
 
+// otherThanRW sees that a lock has no mode.
+func otherThanRW(s lua.State) string {
+	switch {
+	case len(s.Fields) == 0 || s.Fields["mode"] != "":
+		return ""
+	case len(s.Fields) == 1:
+		return "a plain, fair or fenced lock"
+	default:
+		return "a grouped multi-lock, or no lock"
+	}
+}
+
 // readKind is how the engine runs the read side (wire-protocol.md §6).
 type readKind struct{ engine.Common }
 
@@ -58,11 +70,11 @@ func (readKind) Stacked() bool { return true }
 func (readKind) Sibling() engine.Kind { return writeKind{} }
 
 func (readKind) Acquire(t engine.Target) lua.Call[lua.Grant] {
-	return lua.ReadAcquire(t.Key, marker(t.Key, t.Field), t.Latch, t.Field, t.Field+writer, t.Lease)
+	return lua.ReadAcquire(t.Key, marker(t.Key, t.Field), t.Latch, t.Field, t.Field+writer, t.Lease, t.Strict)
 }
 
 func (readKind) Reenter(t engine.Target, count int, _ bool) lua.Call[lua.Grant] {
-	return lua.ReadReenter(t.Key, marker(t.Key, t.Field), t.Latch, t.Field, t.Lease, count)
+	return lua.ReadReenter(t.Key, marker(t.Key, t.Field), t.Latch, t.Field, t.Lease, count, t.Strict)
 }
 
 func (readKind) Release(t engine.Target, count int) lua.Call[lua.Release] {
@@ -73,16 +85,18 @@ func (readKind) Release(t engine.Target, count int) lua.Call[lua.Release] {
 func markers(key string) string { return strings.TrimSuffix(config.Suffixed(key, ""), ":") }
 
 func (readKind) ForceRelease(t engine.Target) lua.Call[lua.Release] {
-	return lua.RWForceRelease(t.Key, channel(t.Key), t.Publish, "read", "0")
+	return lua.RWForceRelease(t.Key, channel(t.Key), t.Publish, "read", "0", t.Strict)
 }
 
-func (readKind) Renew(keys, fields []string, lease time.Duration) lua.Call[[]bool] {
+func (readKind) Renew(keys, fields []string, lease time.Duration, strict bool) lua.Call[[]bool] {
 	of := make([]string, len(keys))
 	for i, key := range keys {
 		of[i] = marker(key, fields[i])
 	}
-	return lua.ReadRenew(keys, fields, of, lease)
+	return lua.ReadRenew(keys, fields, of, lease, strict)
 }
+
+func (readKind) Other(s lua.State) string { return otherThanRW(s) }
 
 // Locked is true for read mode, and for a writer with read holds of its own.
 func (readKind) Locked(s lua.State) bool {
@@ -103,7 +117,7 @@ func (writeKind) Excluded() string { return readKind{}.Name() }
 func (writeKind) Sibling() engine.Kind { return readKind{} }
 
 func (writeKind) Acquire(t engine.Target) lua.Call[lua.Grant] {
-	return lua.WriteAcquire(t.Key, t.Latch, t.Field, t.Lease)
+	return lua.WriteAcquire(t.Key, t.Latch, t.Field, t.Lease, t.Strict)
 }
 
 func (writeKind) Reenter(t engine.Target, count int, entry bool) lua.Call[lua.Grant] {
@@ -115,8 +129,15 @@ func (writeKind) Release(t engine.Target, count int) lua.Call[lua.Release] {
 }
 
 func (writeKind) ForceRelease(t engine.Target) lua.Call[lua.Release] {
-	return lua.RWForceRelease(t.Key, channel(t.Key), t.Publish, "write", "1")
+	return lua.RWForceRelease(t.Key, channel(t.Key), t.Publish, "write", "1", t.Strict)
 }
+
+// Renew does not have to look for another kind: a writer's field stands in none.
+func (writeKind) Renew(keys, fields []string, lease time.Duration, _ bool) lua.Call[[]bool] {
+	return lua.Renew(keys, fields, lease, false)
+}
+
+func (writeKind) Other(s lua.State) string { return otherThanRW(s) }
 
 // Locked is true for write mode.
 func (writeKind) Locked(s lua.State) bool { return s.Fields["mode"] == "write" }

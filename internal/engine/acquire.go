@@ -312,7 +312,7 @@ func (a *acquisition) excluded() error {
 	if err != nil {
 		return err
 	}
-	if other.lock.Kind.Count(state, other.place.field) > 0 {
+	if other.lock.Kind.Count(state, other.place.field) > 0 && a.engine.checkKind(other.lock, state) == nil {
 		return fmt.Errorf("%w: owner %s %s", ErrReentry, t.owner, reason)
 	}
 	a.engine.endHolders(map[*tenure]int{other: epoch}, errGone)

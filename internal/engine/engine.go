@@ -93,6 +93,9 @@ func (e *Engine) ID() string { return e.id }
 // Config is what the client was told, defaults filled in.
 func (e *Engine) Config() config.Config { return e.cfg }
 
+// strict tells that a lock of another kind under a lock's name is an error.
+func (e *Engine) strict() bool { return !e.cfg.SkipKindCheck }
+
 // begin admits a call; the caller must say finish.
 func (e *Engine) begin() error {
 	e.mu.Lock()

@@ -10,6 +10,7 @@ import (
 	"github.com/redis/rueidis"
 
 	"github.com/redlatch/redlatch/internal/topology"
+	"github.com/redlatch/redlatch/lua"
 	"github.com/redlatch/redlatch/pubsub"
 )
 
@@ -38,6 +39,8 @@ func describe(err error) error {
 		return nil
 	case errors.Is(err, rueidis.ErrClosing), errors.Is(err, pubsub.ErrClosed):
 		return ErrClosed
+	case serverSays(err, "WRONGTYPE") && strings.Contains(err.Error(), lua.OtherKind):
+		return fmt.Errorf("%w: %w; "+otherKind, ErrWrongType, err)
 	case serverSays(err, "WRONGTYPE"):
 		return fmt.Errorf("%w: the key exists and holds something else, see TYPE: %w", ErrWrongType, err)
 	case serverSays(err, "CROSSSLOT"):
@@ -48,6 +51,9 @@ func describe(err error) error {
 		return err
 	}
 }
+
+// otherKind is what to do about a name that a lock of another kind has.
+const otherKind = "a name is one kind's: wait until it is released for good, or use another name"
 
 // serverSays tells whether one of the codes stands in the server's reply: at its begin, or, in the reply of a script, where a
 // command's reply begins within it. Servers before 7.0 put that into the middle of the message.

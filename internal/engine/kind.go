@@ -41,11 +41,13 @@ type Kind interface {
 	HandOver(t Target, to string) (lua.Call[lua.Grant], bool)
 	// Leave takes a waiter that gives up out of what the kind keeps of it in Redis; false when that is nothing.
 	Leave(t Target) (lua.Call[bool], bool)
-	// Renew renews fields[i] of keys[i].
-	Renew(keys, fields []string, lease time.Duration) lua.Call[[]bool]
+	// Renew renews fields[i] of keys[i]; strict as in Target.
+	Renew(keys, fields []string, lease time.Duration, strict bool) lua.Call[[]bool]
 
 	// Inspect reads the lock.
 	Inspect(key string) lua.Call[lua.State]
+	// Other is what a hash is instead, when the state can't be that of a lock of this kind; "" when it can.
+	Other(s lua.State) string
 	// Locked and Count read a state.
 	Locked(s lua.State) bool
 	Count(s lua.State, field string) int
@@ -74,7 +76,7 @@ func (Common) Sibling() Kind { return nil }
 
 // Reenter raises the count of the field (wire-protocol.md §3).
 func (Common) Reenter(t Target, count int, _ bool) lua.Call[lua.Grant] {
-	return lua.Reenter(t.Key, t.Latch, t.Field, t.Lease, count)
+	return lua.Reenter(t.Key, t.Latch, t.Field, t.Lease, count, t.Strict)
 }
 
 // HandOver is what the kind can't.
@@ -86,12 +88,24 @@ func (Common) HandOver(Target, string) (lua.Call[lua.Grant], bool) {
 func (Common) Leave(Target) (lua.Call[bool], bool) { return lua.Call[bool]{}, false }
 
 // Renew renews the TTL of the hashes (wire-protocol.md §4).
-func (Common) Renew(keys, fields []string, lease time.Duration) lua.Call[[]bool] {
-	return lua.Renew(keys, fields, lease)
+func (Common) Renew(keys, fields []string, lease time.Duration, strict bool) lua.Call[[]bool] {
+	return lua.Renew(keys, fields, lease, strict)
 }
 
 // Inspect reads the hash.
 func (Common) Inspect(key string) lua.Call[lua.State] { return lua.Inspect(key) }
+
+// Other sees that there is more than one field: a plain, fair or fenced lock has one.
+func (Common) Other(s lua.State) string {
+	switch {
+	case len(s.Fields) <= 1:
+		return ""
+	case s.Fields["mode"] != "":
+		return "a read/write lock in mode " + s.Fields["mode"]
+	default:
+		return "a grouped multi-lock, or no lock"
+	}
+}
 
 // Locked tells whether there is a field.
 func (Common) Locked(s lua.State) bool { return len(s.Fields) > 0 }
@@ -111,9 +125,10 @@ type Target struct {
 	Publish string        // PUBLISH or SPUBLISH
 	Wait    time.Duration // for how long a waiter counts as alive, where Redis keeps a queue
 	Stand   bool          // stand in that queue
+	Strict  bool          // a lock of another kind is an error, and nobody's in a holder's eyes
 }
 
 // Departure is what a release of the target leaves behind.
 func (t Target) Departure(count int) lua.Departure {
-	return lua.Departure{Owner: t.Field, Count: count, Lease: t.Lease, Publish: t.Publish}
+	return lua.Departure{Owner: t.Field, Count: count, Lease: t.Lease, Publish: t.Publish, Strict: t.Strict}
 }

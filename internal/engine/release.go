@@ -130,7 +130,7 @@ func (e *Engine) ForceRelease(ctx context.Context, l *Lock) (bool, error) {
 		return false, err
 	}
 	defer e.finish()
-	target := Target{Key: l.Key, Publish: l.publish()}
+	target := Target{Key: l.Key, Publish: l.publish(), Strict: e.strict()}
 	for failures := 0; ; failures++ {
 		before := e.holdersOf(l)
 		reply, err := call(e, l.Kind.ForceRelease(target))

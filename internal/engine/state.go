@@ -7,7 +7,7 @@ import (
 	"github.com/redlatch/redlatch/lua"
 )
 
-// State reads a lock at one moment. A key of another type is ErrWrongType. Reading is repeated where that can help, until ctx ends.
+// State reads a lock at one moment. A key of another type, or a lock of another kind, is ErrWrongType. Reading is repeated where that can help, until ctx ends.
 func (e *Engine) State(ctx context.Context, l *Lock) (lua.State, error) {
 	if l.invalid != nil {
 		return lua.State{}, l.invalid
@@ -22,13 +22,20 @@ func (e *Engine) State(ctx context.Context, l *Lock) (lua.State, error) {
 	for try := 0; ; try++ {
 		s, err := call(e, l.Kind.Inspect(l.Key))
 		if err == nil {
-			if s.Type != "hash" && s.Type != "none" {
-				err = fmt.Errorf("%w: the key %q holds a %s", ErrWrongType, l.Key, s.Type)
-			}
-			return s, err
+			return s, e.checkKind(l, s)
 		}
 		if !e.pause(ctx, err, try) {
 			return lua.State{}, describe(err)
 		}
 	}
+}
+
+func (e *Engine) checkKind(l *Lock, s lua.State) error {
+	if s.Type != "hash" && s.Type != "none" {
+		return fmt.Errorf("%w: the key %q holds a %s", ErrWrongType, l.Key, s.Type)
+	}
+	if other := l.Kind.Other(s); other != "" && e.strict() {
+		return fmt.Errorf("%w: the hash %q is %s; "+otherKind, ErrWrongType, l.Key, other)
+	}
+	return nil
 }

@@ -122,7 +122,7 @@ func (t *tenure) passLocked() {
 func (t *tenure) target(latch string, lease time.Duration) Target {
 	return Target{
 		Key: t.place.key, Latch: t.lock.latch(latch), Field: t.place.field,
-		Lease: lease, Publish: t.lock.publish(), Wait: t.wait,
+		Lease: lease, Publish: t.lock.publish(), Wait: t.wait, Strict: t.engine.strict(),
 	}
 }
 

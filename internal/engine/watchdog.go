@@ -188,7 +188,7 @@ func (e *Engine) askRenewals(batches [][]renewing, broken error) []lua.Result[[]
 		for j, r := range batch {
 			keys[j], fields[j] = r.tenure.place.key, r.tenure.place.field
 		}
-		calls[i] = batch[0].tenure.lock.Kind.Renew(keys, fields, e.cfg.LockWatchdogTimeout)
+		calls[i] = batch[0].tenure.lock.Kind.Renew(keys, fields, e.cfg.LockWatchdogTimeout, e.strict())
 	}
 	return callWithin(e, e.renewalTimeout(), calls)
 }

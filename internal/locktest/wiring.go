@@ -144,7 +144,7 @@ func contract() []promise {
 	var all []promise
 	for _, part := range [][]promise{
 		exclusionPromises, reentryPromises, unlockPromises, waitPromises, queuePromises, leasePromises, extendPromises,
-		forcePromises, queryPromises, doPromises, closePromises, contextPromises, inputPromises, namePromises, handOffPromises,
+		forcePromises, queryPromises, doPromises, closePromises, contextPromises, inputPromises, namePromises, handOffPromises, kindPromises,
 	} {
 		all = append(all, part...)
 	}
