@@ -152,6 +152,7 @@ func TestOwnerIsToldWhenAGroupWouldWaitForItself(t *testing.T) {
 		}
 		isHeld(t, group) // to others it is contention
 	}
+	require.Equal(t, []string{"accounts"}, server.Snapshot(t).Keys(), "the refusal leaves no doubt that has to be settled")
 	beside := takeAs(t, outer.Context(), multilock.NewGroup(client, "accounts", "c", "d"))
 	require.Equal(t, outer.Owner(), beside.Owner())
 	release(t, outer)

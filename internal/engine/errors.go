@@ -43,6 +43,8 @@ func describe(err error) error {
 		return fmt.Errorf("%w: %w; "+otherKind, ErrWrongType, err)
 	case serverSays(err, "WRONGTYPE"):
 		return fmt.Errorf("%w: the key exists and holds something else, see TYPE: %w", ErrWrongType, err)
+	case serverSays(err, lua.GroupReentry):
+		return fmt.Errorf("%w: %w", ErrReentry, err) // the lock says of what
 	case serverSays(err, "CROSSSLOT"):
 		return fmt.Errorf("%w: its keys lie in different slots of the cluster: %w", ErrBadName, err)
 	case forbidden(err):
@@ -89,7 +91,7 @@ var notNow = []string{
 // ranNothing tells whether a failed request surely had no effect on the server. Everything else is in doubt and must be
 // settled: an answer that did not come says nothing, and a script that fails half-way has done its first half.
 func ranNothing(err error) bool {
-	return notConnected(err) || serverSays(err, notNow...) || serverSays(err, "OOM", "NOAUTH", "WRONGTYPE", "CROSSSLOT")
+	return notConnected(err) || serverSays(err, notNow...) || serverSays(err, "OOM", "NOAUTH", "WRONGTYPE", "CROSSSLOT", lua.GroupReentry)
 }
 
 // notConnected: no connection could be made, or nobody is known to connect to, so that nothing was sent.
