@@ -100,17 +100,6 @@ func (g *Group) metItself(err error) (value string, met bool) {
 	return "", false
 }
 
-// Inspect reads who holds values of the group.
-func (g *Group) Inspect(ctx context.Context) (redlatch.Inspection, error) {
-	seen, err := g.Handle.Inspect(ctx)
-	if err == nil {
-		seen.Kind = groupName
-	}
-	return seen, err
-}
-
-const groupName = "grouped"
-
 // groupKind is how the engine runs groups of the same values (wire-protocol.md §11). Its field is the hold count of one of the values:
 // as long as nothing but the scripts of these groups touches them, it is that of all. So that no other group of the same owner does,
 // an owner bears a mark that tells the values.
@@ -162,8 +151,10 @@ func fieldOf(value string) string {
 	return base64.RawStdEncoding.EncodeToString(sum[:])
 }
 
-// Name tells the values too: groups of others have their own waiters, renewals and holds.
-func (k *groupKind) Name() string { return groupName + k.mark }
+func (k *groupKind) Name() string { return "grouped" }
+
+// Variant tells the values: groups of others have their own waiters, renewals and holds.
+func (k *groupKind) Variant() string { return k.mark }
 
 const counter = ":lock_count"
 
@@ -199,7 +190,7 @@ func (k *groupKind) HandOver(t engine.Target, to string) (lua.Call[lua.Grant], b
 	return lua.GroupedHandOver(t.Key, t.Latch, k.holder(t.Field), k.holder(to), t.Lease, k.fields), true
 }
 
-// Renew finds the same values in all keys, since the kind's name tells them.
+// Renew finds the same values in all keys, since the kind's variant tells them.
 func (k *groupKind) Renew(keys, fields []string, lease time.Duration, _ bool) lua.Call[[]bool] {
 	holders := make([]string, len(fields))
 	for i, field := range fields {

@@ -349,6 +349,27 @@ func TestNameOfAnotherKindIsRefused(t *testing.T) {
 	nothingLeft(t, server)
 }
 
+// What tells groups apart is no concern of who counts locks by their kind.
+func TestKindOfAGroupInEventsAndInspectionsIsTheSameForAllGroups(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	told := make(events, 10)
+	client := observe(t, server.URL(), told)
+	for _, values := range [][]string{{"a"}, {"b", "c"}} {
+		group := multilock.NewGroup(client, "accounts", values...)
+		hold := take(t, group)
+		view, err := group.Inspect(background)
+		require.NoError(t, err)
+		require.Equal(t, "grouped", view.Kind)
+		release(t, hold)
+		for _, kind := range []redlatch.EventKind{redlatch.EventAcquired, redlatch.EventReleased} {
+			event := <-told
+			require.Equal(t, kind, event.Kind)
+			require.Equal(t, "grouped", event.LockKind)
+		}
+	}
+}
+
 // A group is a Locker like any other.
 func TestGroupsAreMembersOfAMultiLock(t *testing.T) {
 	t.Parallel()

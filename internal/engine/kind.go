@@ -13,6 +13,9 @@ import (
 type Kind interface {
 	// Name is the kind's name in states and messages to people, such as "plain".
 	Name() string
+	// Variant tells locks of the kind apart that have one key and yet do not exclude each other, such as groups of different values. Each has
+	// waiters, holds and renewals of its own. "" for most kinds.
+	Variant() string
 	// Field is the owner's field in the lock's hash.
 	Field(owner string) string
 	// Channel is where the waiter with that field listens.
@@ -53,8 +56,14 @@ type Kind interface {
 	Count(s lua.State, field string) int
 }
 
+// identity tells whether two kinds share waiters and holds.
+func identity(k Kind) string { return k.Name() + k.Variant() }
+
 // Common answers as most kinds do.
 type Common struct{}
+
+// Variant is none.
+func (Common) Variant() string { return "" }
 
 // Field is the owner.
 func (Common) Field(owner string) string { return owner }

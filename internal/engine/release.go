@@ -156,7 +156,7 @@ func (e *Engine) holdersOf(l *Lock) map[*tenure]int {
 	defer e.mu.Unlock()
 	holders := make(map[*tenure]int)
 	for at, t := range e.tenures {
-		side := at.kind == l.Kind.Name() || l.Kind.Sibling() != nil && at.kind == l.Kind.Sibling().Name()
+		side := at.kind == identity(l.Kind) || l.Kind.Sibling() != nil && at.kind == identity(l.Kind.Sibling())
 		if at.key == l.Key && side && len(t.holds) > 0 {
 			holders[t] = t.trust.epoch
 		}

@@ -31,7 +31,7 @@ type waiter struct {
 
 func (e *Engine) enter(a *acquisition) *waiter {
 	w := &waiter{acquisition: a, kick: make(chan struct{}, 1)}
-	key := roomKey{a.lock.Key, a.lock.Kind.Name()}
+	key := roomKey{a.lock.Key, identity(a.lock.Kind)}
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if w.room = e.rooms[key]; w.room == nil {

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// place names one owner's stay in one lock.
+// place names one owner's stay in one lock; kind is its identity.
 type place struct{ key, kind, field string }
 
 // tenure is what this client knows of one owner's stay in one lock. It exists as long as the owner holds the lock, a call works on
@@ -47,7 +47,7 @@ type tenure struct {
 func (e *Engine) join(l *Lock, o Owner) *tenure {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	at := place{l.Key, l.Kind.Name(), l.Kind.Field(o.String())}
+	at := place{l.Key, identity(l.Kind), l.Kind.Field(o.String())}
 	t := e.tenures[at]
 	if t == nil {
 		t = &tenure{engine: e, lock: l, owner: o, place: at, index: -1}
@@ -166,7 +166,7 @@ func (e *Engine) limitSiblingLocked(t *tenure, end time.Time) {
 	if kind == nil {
 		return
 	}
-	s := e.tenures[place{t.place.key, kind.Name(), kind.Field(t.owner.String())}]
+	s := e.tenures[place{t.place.key, identity(kind), kind.Field(t.owner.String())}]
 	if s != nil && len(s.holds) > 0 && end.Before(s.trust.until) {
 		s.trust.limit(end)
 		e.renewSoonLocked(s)
