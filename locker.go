@@ -180,6 +180,12 @@ func (h *Handle) ForceUnlock(ctx context.Context) (bool, error) {
 	return freed, wrap("force unlock", h.Name(), err)
 }
 
+// Forget is for the lock kinds of this module only: its parameters can't be named elsewhere. See fencedlock.Lock.ForgetToken.
+func Forget(ctx context.Context, h *Handle, kind engine.Forgetter, last int64) (bool, error) {
+	done, err := h.lock.Engine.Forget(ctx, h.lock, kind.Forget(h.lock.Key, last))
+	return done, wrap("forget token", h.Name(), err)
+}
+
 // Inspection is the state of a lock at one moment.
 type Inspection struct {
 	Kind    string        // such as "plain"

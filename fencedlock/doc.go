@@ -38,7 +38,7 @@
 // The raw name is a hash as in package rlock, with the same channel. redisson_lock_token:{name} is the counter: a string, whose
 // value is the token of the last acquisition (wire-protocol.md §7). It has no TTL and stays when the lock is released, for ever: it must
 // not expire while an older token is about. Token and Inspect read it. When a name is used no more, and no holder of
-// it can be late any more, delete the counter by hand.
+// it can be late any more, ForgetToken deletes it; nothing else here does.
 //
 // Redisson's plain lock uses the same hash and leaves the counter alone: a holder by a plain lock has no token. Give each
 // name to one kind; what is found of others is as in package rlock.

@@ -347,3 +347,60 @@ func TestBrokenCounterKeepsTheLockFromBeingTaken(t *testing.T) {
 	unlock(t, hold)
 	require.NotContains(t, server.Snapshot(t).Keys(), name)
 }
+
+// FE-04: the counter stays until somebody says that the name is used no more, and is right.
+func TestOnlyTheTokenOfAnUnusedLockIsForgotten(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	client := open(t, server.URL())
+	l := fencedlock.New(client, name)
+	forgotten, err := l.ForgetToken(t.Context(), 1)
+	require.NoError(t, err)
+	require.False(t, forgotten, "there is no counter")
+
+	hold := lock(t, t.Context(), l)
+	_, err = l.ForgetToken(t.Context(), hold.Token())
+	require.ErrorIs(t, err, redlatch.ErrNotAcquired)
+	require.ErrorContains(t, err, "holds it")
+	require.NoError(t, hold.Err())
+	unlock(t, hold)
+	counter(t, server, 1)
+
+	unlock(t, lock(t, t.Context(), l)) // used since
+	_, err = l.ForgetToken(t.Context(), hold.Token())
+	require.ErrorIs(t, err, redlatch.ErrNotAcquired)
+	require.ErrorContains(t, err, "another token")
+	var typed *redlatch.Error
+	require.ErrorAs(t, err, &typed)
+	require.Equal(t, name, typed.Name)
+	counter(t, server, 2)
+
+	last, err := l.Token(t.Context())
+	require.NoError(t, err)
+	forgotten, err = l.ForgetToken(t.Context(), last)
+	require.NoError(t, err)
+	require.True(t, forgotten)
+	require.Empty(t, server.Snapshot(t).Keys())
+	again := lock(t, t.Context(), l)
+	require.EqualValues(t, 1, again.Token(), "tokens begin again: the danger that the description warns of")
+	unlock(t, again)
+}
+
+func TestTokenIsNotForgottenWhereNothingCanBeAsked(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	client := open(t, server.URL())
+	unlock(t, lock(t, t.Context(), fencedlock.New(client, name)))
+	dead, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err := fencedlock.New(client, name).ForgetToken(dead, 1)
+	require.ErrorIs(t, err, context.Canceled)
+	_, err = fencedlock.New(client, "").ForgetToken(t.Context(), 1)
+	require.ErrorIs(t, err, redlatch.ErrBadName)
+	_, err = fencedlock.New(nil, name).ForgetToken(t.Context(), 1)
+	require.ErrorIs(t, err, redlatch.ErrClosed)
+	require.NoError(t, client.Close())
+	_, err = fencedlock.New(client, name).ForgetToken(t.Context(), 1)
+	require.ErrorIs(t, err, redlatch.ErrClosed)
+	counter(t, server, 1)
+}

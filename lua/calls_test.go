@@ -38,7 +38,7 @@ var sent = map[string]string{
 	"queue": "the-queue", "timeouts": "the-timeouts", "token": "the-token", "marker": "the-marker", "name": "the-name",
 	"owner": "the-owner", "writer": "the-writer", "from": "one-owner", "to": "other-owner",
 	"strict": "1",
-	"lease":  "30000", "bar": "60000", "wait": "90000", "count": "7", "publish": "SPUBLISH",
+	"lease":  "30000", "bar": "60000", "wait": "90000", "count": "7", "last": "41", "publish": "SPUBLISH",
 	"stand": "1", "fence": "1", "add": "1", "mode": "read", "message": "0",
 	"data": "the-data", "newest": "the-newest", "fencing": "41", "keep": "120000", "write": "SET", "expire": "45000", "part": "the-part",
 }
@@ -92,6 +92,7 @@ func fencedCalls() []typedCall {
 	return []typedCall{
 		{"FencedAcquire", untyped(lua.FencedAcquire(lock, token, latch, owner, sentLease, true))},
 		{"FencedReenter", untyped(lua.FencedReenter(lock, token, latch, owner, sentLease, 7, true, true))},
+		{"FencedForget", untyped(lua.FencedForget(lock, token, 41))},
 		{"FencedHandOver", untyped(lua.FencedHandOver(lock, token, latch, sent["from"], sent["to"], sentLease, true))},
 	}
 }

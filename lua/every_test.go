@@ -120,6 +120,7 @@ func otherEffects() []effect {
 		{name: "fair stand", given: others.waiting(waiter{next, 60 * time.Second}), ask: stand(own)},
 		{name: "fair leave", given: nobody.waiting(queue...), ask: leave(own)},
 		{name: "fair force-release", given: others.waiting(queue...), ask: fairForceRelease, frees: true},
+		{name: "fenced forget", given: nobody.fencedBy("41"), ask: fencedForget(41)},
 		{name: "read renew", given: due, ask: readRenew(own)},
 		{name: "force-release of the read side", given: reads(foreign, 1), ask: forceRead, frees: true},
 		{name: "force-release of the write side", given: writes(writer(foreign), 1), ask: forceWrite, frees: true},

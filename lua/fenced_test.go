@@ -30,6 +30,10 @@ func fencedHandOver(from, to string) func(*site) request {
 }
 
 // takenWith is an acquisition with that token.
+func fencedForget(last int64) func(*site) request {
+	return func(s *site) request { return untyped(lua.FencedForget(s.lock, s.token, last)) }
+}
+
 func takenWith(token int64) lua.Grant { return lua.Grant{Acquired: true, Token: token} }
 
 func TestFencedAcquire(t *testing.T) {
@@ -158,6 +162,35 @@ func TestTokensGrowWithEachAcquisition(t *testing.T) {
 		},
 		after: nobody.fencedBy("5"), messages: 3,
 	}})
+}
+
+// FE-04: tokens start again only where that was asked for, and nobody is about who could have one.
+func TestFencedForget(t *testing.T) {
+	const beyond = 9007199254740993 // numbers of Lua can't tell it from the one before
+	runRows(t, []row{
+		{promise: "deletes the counter of a free lock", given: nobody.fencedBy("41"), steps: []step{{fencedForget(41), lua.Forgotten}}},
+		{promise: "of no counter does nothing", steps: []step{{fencedForget(41), lua.NoCounter}, {fencedForget(0), lua.NoCounter}}},
+		{
+			promise: "is refused while the lock is held", given: others.fencedBy("41"),
+			steps: []step{{fencedForget(41), lua.StillHeld}}, after: others.fencedBy("41"),
+		},
+		{
+			promise: "is refused while another kind has the name", given: reads(foreign, 1).fencedBy("41"),
+			steps: []step{{fencedForget(41), lua.StillHeld}}, after: reads(foreign, 1).fencedBy("41"),
+		},
+		{
+			promise: "is refused after a later token", given: nobody.fencedBy("42"),
+			steps: []step{{fencedForget(41), lua.NotTheLast}}, after: nobody.fencedBy("42"),
+		},
+		{
+			promise: "tells any two tokens apart", given: nobody.fencedBy(strconv.Itoa(beyond)),
+			steps: []step{{fencedForget(beyond - 1), lua.NotTheLast}}, after: nobody.fencedBy(strconv.Itoa(beyond)),
+		},
+		{
+			promise: "lets tokens begin at 1", given: nobody.fencedBy("41"),
+			steps: []step{{fencedForget(41), lua.Forgotten}, {fencedAcquire(own), takenWith(1)}}, after: holds(own, 1).fencedBy("1"),
+		},
+	})
 }
 
 // The pairs are those of Redisson's acquire-and-get: a TTL or -1 for taken, a token or -1 for not taken.

@@ -16,6 +16,7 @@ var (
 	fencedAcquire    = named("fenced_acquire")
 	fencedReenter    = named("fenced_reenter")
 	fencedHandOver   = named("fenced_hand_over")
+	fencedForget     = named("fenced_forget")
 	readAcquire      = named("read_acquire")
 	readReenter      = named("read_reenter")
 	readSideRelease  = named("read_release")
@@ -75,6 +76,27 @@ func FencedReenter(lock, token, latch, owner string, lease time.Duration, count 
 func FencedHandOver(lock, token, latch, from, to string, lease time.Duration, strict bool) Call[Grant] {
 	args := []string{from, to, millis(lease), flag(strict)}
 	return Call[Grant]{fencedHandOver, []string{lock, token, latch}, args, readFencedGrant}
+}
+
+// Forgetting is the reply to FencedForget.
+type Forgetting int
+
+// What FencedForget can reply.
+const (
+	Forgotten  Forgetting = 1
+	NoCounter  Forgetting = 0
+	StillHeld  Forgetting = -1
+	NotTheLast Forgetting = -2
+)
+
+// FencedForget deletes the counter of a fenced lock that nobody holds, if last is its last token.
+func FencedForget(lock, token string, last int64) Call[Forgetting] {
+	return Call[Forgetting]{fencedForget, []string{lock, token}, []string{strconv.FormatInt(last, 10)}, readForgetting}
+}
+
+func readForgetting(m rueidis.RedisMessage) (Forgetting, error) {
+	n, err := m.ToInt64()
+	return Forgetting(n), err
 }
 
 // ReadAcquire takes the read side for an owner without read holds; marker is what the keys of its read holds begin with

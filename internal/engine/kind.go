@@ -56,6 +56,11 @@ type Kind interface {
 	Count(s lua.State, field string) int
 }
 
+// Forgetter is a kind of which something stays when nobody holds the lock, and that can be asked to forget it.
+type Forgetter interface {
+	Forget(key string, last int64) lua.Call[lua.Forgetting]
+}
+
 // identity tells whether two kinds share waiters and holds.
 func identity(k Kind) string { return k.Name() + k.Variant() }
 

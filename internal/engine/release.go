@@ -150,6 +150,34 @@ func (e *Engine) ForceRelease(ctx context.Context, l *Lock) (bool, error) {
 	}
 }
 
+// Forget makes a request that deletes what a lock leaves behind, see package fencedlock. As with ForceRelease, one whose answer was lost is
+// not made again.
+func (e *Engine) Forget(ctx context.Context, l *Lock, ask lua.Call[lua.Forgetting]) (bool, error) {
+	if l.invalid != nil {
+		return false, l.invalid
+	}
+	if ctx.Err() != nil {
+		return false, endOf(ctx)
+	}
+	if err := e.begin(); err != nil {
+		return false, err
+	}
+	defer e.finish()
+	for failures := 0; ; failures++ {
+		reply, err := call(e, ask)
+		switch {
+		case err == nil && reply == lua.StillHeld:
+			return false, fmt.Errorf("%w: the lock is in use: somebody holds it", ErrNotAcquired)
+		case err == nil && reply == lua.NotTheLast:
+			return false, fmt.Errorf("%w: the lock is in use: another token is the last one", ErrNotAcquired)
+		case err == nil:
+			return reply == lua.Forgotten, nil
+		case !ranNothing(err) || !e.pause(ctx, err, failures):
+			return false, describe(err)
+		}
+	}
+}
+
 // holdersOf gives the tenures that hold a lock, with the epoch of their trust, which tells a hold from a later one.
 func (e *Engine) holdersOf(l *Lock) map[*tenure]int {
 	e.mu.Lock()
