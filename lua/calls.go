@@ -64,7 +64,7 @@ type Departure struct {
 	Owner   string
 	Count   int           // holds of the owner that remain; 0 frees the lock
 	Lease   time.Duration // TTL of a lock that stays held
-	Publish string        // PUBLISH or SPUBLISH
+	Publish string        // PUBLISH, SPUBLISH, or both with a space between; empty tells nobody
 	Strict  bool          // look for another kind where an owner could stand in one; see OtherKind
 }
 

@@ -6,7 +6,7 @@
 -- KEYS[4]  channel   what the waiters' own channels begin with; a colon and the owner follow
 -- ARGV[1]  owner     field of the owner
 -- ARGV[2]  wait      milliseconds for which it counted as alive: those behind it count as dead so much sooner
--- ARGV[3]  publish   PUBLISH or SPUBLISH
+-- ARGV[3]  publish   PUBLISH, SPUBLISH, or both with a space between
 -- reply    0         it did not stand in the queue
 -- reply    1         taken out
 --
@@ -14,6 +14,15 @@
 
 local lock, queue, timeouts, channel = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local owner, wait, publish = ARGV[1], tonumber(ARGV[2]), ARGV[3]
+
+local function tell(where, what)
+    local refusal
+    for verb in publish:gmatch('%u+') do
+        local told = redis.pcall(verb, where, what)
+        refusal = refusal or type(told) == 'table' and told.err
+    end
+    return refusal
+end
 
 local place
 for i, waiter in ipairs(redis.call('lrange', queue, 0, -1)) do
@@ -30,6 +39,6 @@ if not place then
 end
 local head = redis.call('lindex', queue, 0)
 if place == 1 and head and redis.call('exists', lock) == 0 then
-    redis.pcall(publish, channel .. ':' .. head, '0')
+    tell(channel .. ':' .. head, '0')
 end
 return 1

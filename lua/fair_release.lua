@@ -8,7 +8,7 @@
 -- ARGV[1]  owner     field of the owner
 -- ARGV[2]  count     hold count that is left after this release
 -- ARGV[3]  lease     milliseconds that a lock which stays held gets as its TTL
--- ARGV[4]  publish   PUBLISH or SPUBLISH
+-- ARGV[4]  publish   PUBLISH, SPUBLISH, or both with a space between
 -- ARGV[5]  strict    1 to take a read/write lock for one that the owner does not hold, 0 not to look
 -- reply    nil       the owner does not hold the lock; when nobody does, the waiter whose turn it is was woken
 -- reply    0         still held, count times
@@ -19,6 +19,15 @@ local lock, queue, timeouts, channel, latch = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local owner, count, lease, publish, strict = ARGV[1], tonumber(ARGV[2]), ARGV[3], ARGV[4], ARGV[5] == '1'
 local time = redis.call('time')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
+
+local function tell(where, what)
+    local refusal
+    for verb in publish:gmatch('%u+') do
+        local told = redis.pcall(verb, where, what)
+        refusal = refusal or type(told) == 'table' and told.err
+    end
+    return refusal
+end
 
 local head = redis.call('lindex', queue, 0)
 while head do
@@ -45,13 +54,8 @@ if held and count > 0 then
     return 0
 end
 redis.call('del', lock)
-if head then
-    local told = redis.pcall(publish, channel .. ':' .. head, '0')
-    if held and type(told) == 'table' and told.err then
-        return told.err
-    end
-end
+local refusal = head and tell(channel .. ':' .. head, '0')
 if not held then
     return nil
 end
-return 1
+return refusal or 1

@@ -2,7 +2,7 @@
 --
 -- KEYS[1]  lock     hash of the lock
 -- KEYS[2]  channel  where waiters listen
--- ARGV[1]  publish  PUBLISH or SPUBLISH; empty to tell nobody
+-- ARGV[1]  publish  PUBLISH, SPUBLISH, or both with a space between; empty to tell nobody
 -- ARGV[2]  strict   1 to refuse a lock of another kind, 0 to free it as Redisson does
 -- reply    0        nobody held it
 -- reply    1        freed
@@ -11,6 +11,15 @@
 
 local lock, channel = KEYS[1], KEYS[2]
 local publish, strict = ARGV[1], ARGV[2] == '1'
+
+local function tell(where, what)
+    local refusal
+    for verb in publish:gmatch('%u+') do
+        local told = redis.pcall(verb, where, what)
+        refusal = refusal or type(told) == 'table' and told.err
+    end
+    return refusal
+end
 
 -- A key of another type is not a lock: it fails here with WRONGTYPE before anything is deleted. A lock of this kind has one field.
 local fields = redis.call('hlen', lock)
@@ -23,10 +32,4 @@ if fields == 0 then
     return 0
 end
 redis.call('del', lock)
-if publish ~= '' then
-    local told = redis.pcall(publish, channel, '0')
-    if type(told) == 'table' and told.err then
-        return told.err
-    end
-end
-return 1
+return tell(channel, '0') or 1

@@ -2,7 +2,7 @@
 --
 -- KEYS[1]    lock     hash of all groups of one name
 -- KEYS[2]    channel  where waiters listen
--- ARGV[1]    publish  PUBLISH or SPUBLISH
+-- ARGV[1]    publish  PUBLISH, SPUBLISH, or both with a space between
 -- ARGV[2..]  value    fields of the values
 -- reply      0        nobody held any of them
 -- reply      1        freed
@@ -15,6 +15,15 @@ local lock, channel = KEYS[1], KEYS[2]
 local publish = ARGV[1]
 local time = redis.call('time')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
+
+local function tell(where, what)
+    local refusal
+    for verb in publish:gmatch('%u+') do
+        local told = redis.pcall(verb, where, what)
+        refusal = refusal or type(told) == 'table' and told.err
+    end
+    return refusal
+end
 
 local freed = false
 for i = 2, #ARGV do
@@ -33,9 +42,5 @@ if not freed then
     end
     return 0
 end
-redis.pcall(publish, channel, '1')
-local told = redis.pcall(publish, channel, '0')
-if type(told) == 'table' and told.err then
-    return told.err
-end
-return 1
+tell(channel, '1')
+return tell(channel, '0') or 1

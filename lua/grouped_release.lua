@@ -6,7 +6,7 @@
 -- ARGV[1]    owner    owner of the group
 -- ARGV[2]    count    hold count that is left after this release
 -- ARGV[3]    lease    milliseconds that values which stay held have left at least
--- ARGV[4]    publish  PUBLISH or SPUBLISH
+-- ARGV[4]    publish  PUBLISH, SPUBLISH, or both with a space between
 -- ARGV[5..]  value    fields of the values
 -- reply      nil      the owner does not hold all values; what it held of them is freed if count is 0
 -- reply      0        still held, count times
@@ -20,6 +20,15 @@ local lock, channel, latch = KEYS[1], KEYS[2], KEYS[3]
 local owner, count, lease, publish = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3]), ARGV[4]
 local time = redis.call('time')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
+
+local function tell(where, what)
+    local refusal
+    for verb in publish:gmatch('%u+') do
+        local told = redis.pcall(verb, where, what)
+        refusal = refusal or type(told) == 'table' and told.err
+    end
+    return refusal
+end
 
 if redis.call('exists', latch) == 1 then
     return nil
@@ -62,15 +71,12 @@ end
 for _, value in ipairs(own) do
     redis.call('hdel', lock, value)
 end
-local told
+local refusal
 if #own > 0 then
-    redis.pcall(publish, channel, '1')
-    told = redis.pcall(publish, channel, '0')
+    tell(channel, '1')
+    refusal = tell(channel, '0')
 end
 if not held then
     return nil
 end
-if type(told) == 'table' and told.err then
-    return told.err
-end
-return 1
+return refusal or 1

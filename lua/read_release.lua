@@ -6,7 +6,7 @@
 -- KEYS[4]  latch    set when this request was settled: then it must not take effect any more
 -- ARGV[1]  owner    field of the owner
 -- ARGV[2]  count    hold count that is left after this release
--- ARGV[3]  publish  PUBLISH or SPUBLISH
+-- ARGV[3]  publish  PUBLISH, SPUBLISH, or both with a space between
 -- reply    nil      the owner does not hold the read side; when there is no lock at all, the waiters were woken
 -- reply    0        released; readers or a writer remain
 -- reply    1        freed
@@ -18,13 +18,22 @@
 local lock, channel, name, latch = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local owner, count, publish = ARGV[1], tonumber(ARGV[2]), ARGV[3]
 
+local function tell(where, what)
+    local refusal
+    for verb in publish:gmatch('%u+') do
+        local told = redis.pcall(verb, where, what)
+        refusal = refusal or type(told) == 'table' and told.err
+    end
+    return refusal
+end
+
 local function marker(field, i)
     return name .. ':' .. field .. ':rwlock_timeout:' .. i
 end
 
 local mode = redis.call('hget', lock, 'mode')
 if not mode then
-    redis.pcall(publish, channel, '0')
+    tell(channel, '0')
     return nil
 end
 local holds = tonumber(redis.call('hget', lock, owner) or 0)
@@ -57,8 +66,4 @@ if redis.call('hlen', lock) > 1 then
     end
 end
 redis.call('del', lock)
-local told = redis.pcall(publish, channel, '0')
-if type(told) == 'table' and told.err then
-    return told.err
-end
-return 1
+return tell(channel, '0') or 1

@@ -6,7 +6,7 @@
 -- ARGV[1]  owner    field of the owner
 -- ARGV[2]  count    hold count that is left after this release
 -- ARGV[3]  lease    milliseconds that a lock which stays held gets as its TTL
--- ARGV[4]  publish  PUBLISH or SPUBLISH; empty to tell nobody
+-- ARGV[4]  publish  PUBLISH, SPUBLISH, or both with a space between; empty to tell nobody
 -- ARGV[5]  strict   1 to take a read/write lock for one that the owner does not hold, 0 not to look
 -- reply    nil      the owner does not hold the lock
 -- reply    0        still held, count times
@@ -20,6 +20,15 @@
 local lock, channel, latch = KEYS[1], KEYS[2], KEYS[3]
 local owner, count, lease, publish, strict = ARGV[1], tonumber(ARGV[2]), ARGV[3], ARGV[4], ARGV[5] == '1'
 
+local function tell(where, what)
+    local refusal
+    for verb in publish:gmatch('%u+') do
+        local told = redis.pcall(verb, where, what)
+        refusal = refusal or type(told) == 'table' and told.err
+    end
+    return refusal
+end
+
 local found = redis.call('hmget', lock, owner, 'mode')
 if not found[1] or strict and found[2] or redis.call('exists', latch) == 1 then
     return nil
@@ -30,10 +39,4 @@ if count > 0 then
     return 0
 end
 redis.call('del', lock)
-if publish ~= '' then
-    local told = redis.pcall(publish, channel, '0')
-    if type(told) == 'table' and told.err then
-        return told.err
-    end
-end
-return 1
+return tell(channel, '0') or 1

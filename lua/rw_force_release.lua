@@ -2,7 +2,7 @@
 --
 -- KEYS[1]  lock     hash of the lock
 -- KEYS[2]  channel  where waiters listen
--- ARGV[1]  publish  PUBLISH or SPUBLISH
+-- ARGV[1]  publish  PUBLISH, SPUBLISH, or both with a space between
 -- ARGV[2]  mode     read or write: the side to free
 -- ARGV[3]  message  what waiters are told: 0 for the read side, 1 for the write side
 -- ARGV[4]  strict   1 to refuse a lock without a mode, 0 to find nothing to free in it as Redisson does
@@ -14,6 +14,15 @@
 local lock, channel = KEYS[1], KEYS[2]
 local publish, side, message, strict = ARGV[1], ARGV[2], ARGV[3], ARGV[4] == '1'
 
+local function tell(where, what)
+    local refusal
+    for verb in publish:gmatch('%u+') do
+        local told = redis.pcall(verb, where, what)
+        refusal = refusal or type(told) == 'table' and told.err
+    end
+    return refusal
+end
+
 local mode = redis.call('hget', lock, 'mode')
 if mode ~= side then
     local fields = not mode and redis.call('hlen', lock) or 0
@@ -24,8 +33,4 @@ if mode ~= side then
     return 0
 end
 redis.call('del', lock)
-local told = redis.pcall(publish, channel, message)
-if type(told) == 'table' and told.err then
-    return told.err
-end
-return 1
+return tell(channel, message) or 1

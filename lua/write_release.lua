@@ -6,7 +6,7 @@
 -- ARGV[1]  writer   field of the owner as a writer
 -- ARGV[2]  count    hold count that is left after this release
 -- ARGV[3]  lease    milliseconds that a lock which stays held gets as its TTL
--- ARGV[4]  publish  PUBLISH or SPUBLISH
+-- ARGV[4]  publish  PUBLISH, SPUBLISH, or both with a space between
 -- reply    nil      the owner does not hold the write side; when there is no lock at all, the waiters were woken
 -- reply    0        still held, count times
 -- reply    1        freed, or left to this owner's read holds: readers may enter
@@ -18,9 +18,18 @@
 local lock, channel, latch = KEYS[1], KEYS[2], KEYS[3]
 local writer, count, lease, publish = ARGV[1], tonumber(ARGV[2]), ARGV[3], ARGV[4]
 
+local function tell(where, what)
+    local refusal
+    for verb in publish:gmatch('%u+') do
+        local told = redis.pcall(verb, where, what)
+        refusal = refusal or type(told) == 'table' and told.err
+    end
+    return refusal
+end
+
 local mode = redis.call('hget', lock, 'mode')
 if not mode then
-    redis.pcall(publish, channel, '1')
+    tell(channel, '1')
     return nil
 end
 if mode == 'read' or redis.call('hexists', lock, writer) == 0 or redis.call('exists', latch) == 1 then
@@ -37,8 +46,4 @@ if redis.call('hlen', lock) == 1 then
 else
     redis.call('hset', lock, 'mode', 'read')
 end
-local told = redis.pcall(publish, channel, '1')
-if type(told) == 'table' and told.err then
-    return told.err
-end
-return 1
+return tell(channel, '1') or 1

@@ -136,7 +136,7 @@ type Target struct {
 	Latch   string // names this one request
 	Field   string
 	Lease   time.Duration
-	Publish string        // PUBLISH or SPUBLISH
+	Publish string        // PUBLISH, SPUBLISH, or both with a space between; empty tells nobody
 	Wait    time.Duration // for how long a waiter counts as alive, where Redis keeps a queue
 	Stand   bool          // stand in that queue
 	Strict  bool          // a lock of another kind is an error, and nobody's in a holder's eyes

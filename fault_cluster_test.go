@@ -1,0 +1,329 @@
+package redlatch_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/config"
+	"github.com/redlatch/redlatch/fairlock"
+	"github.com/redlatch/redlatch/fencedlock"
+	"github.com/redlatch/redlatch/internal/redistest"
+	"github.com/redlatch/redlatch/internal/redistest/redisproc"
+	"github.com/redlatch/redlatch/rlock"
+	"github.com/redlatch/redlatch/rwlock"
+)
+
+// fleet is a cluster with two clients.
+type fleet struct {
+	*rig
+	cluster *redistest.Cluster
+	seen    events // of the first client
+}
+
+func newFleet(t *testing.T, cluster *redistest.Cluster, changes ...func(*config.Config)) *fleet {
+	t.Helper()
+	f := &fleet{rig: &rig{T: t}, cluster: cluster, seen: make(events, 100_000)}
+	f.client = f.open(f.seen, changes...)
+	f.other = f.open(nil, changes...)
+	return f
+}
+
+func (f *fleet) open(o redlatch.Observer, changes ...func(*config.Config)) *redlatch.Client {
+	f.Helper()
+	cfg := config.Config{Servers: config.Cluster(f.cluster.Addresses()...)}
+	for _, change := range changes {
+		change(&cfg)
+	}
+	c, err := redlatch.Open(f.Context(), cfg, redlatch.WithObserver(o))
+	require.NoError(f, err)
+	f.Cleanup(func() { _ = c.Close() })
+	return c
+}
+
+// master is the server that has the lock.
+func (f *fleet) master() *redistest.Node { return f.cluster.MasterOf(f, lockName) }
+
+// elsewhere is a master that does not have it.
+func (f *fleet) elsewhere() *redistest.Node {
+	for _, n := range f.cluster.Masters(f) {
+		if n != f.master() {
+			return n
+		}
+	}
+	panic("there is one master only")
+}
+
+// leftovers are all keys of all masters, latches apart.
+func (f *fleet) leftovers() []string {
+	var keys []string
+	for _, n := range f.cluster.Masters(f) {
+		for _, key := range n.Do(f, "KEYS", "*").Texts() {
+			if !strings.HasPrefix(key, config.UnlockLatchPrefix) {
+				keys = append(keys, key)
+			}
+		}
+	}
+	return keys
+}
+
+// listened waits until somebody listens for the lock on the master that has it.
+func (f *fleet) listened() {
+	f.Helper()
+	f.until(func() bool {
+		return f.master().Do(f, "PUBSUB", "SHARDNUMSUB", lockChannel).List()[1].Int() > 0
+	}, "the subscription of a waiter")
+}
+
+// renewedOften waits for renewals that were sent from now on.
+func (f *fleet) renewedOften() {
+	f.Helper()
+	for len(f.seen) > 0 {
+		<-f.seen
+	}
+	for range 3 {
+		f.awaits(f.seen, redlatch.EventRenewed)
+	}
+}
+
+// NM-01, NM-02: what would be taken and could not be released is refused before anything is sent; all other names work.
+func TestNamesOnACluster(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, redistest.StartCluster(t, redistest.WithReplicas(0)))
+	kinds := map[string]func(name string) redlatch.Locker{
+		"plain":  func(name string) redlatch.Locker { return rlock.New(f.client, name) },
+		"fair":   func(name string) redlatch.Locker { return fairlock.New(f.client, name) },
+		"fenced": func(name string) redlatch.Locker { return fencedlock.New(f.client, name) },
+		"read":   func(name string) redlatch.Locker { return rwlock.New(f.client, name).Read() },
+		"write":  func(name string) redlatch.Locker { return rwlock.New(f.client, name).Write() },
+	}
+	for kind, lock := range kinds {
+		for _, name := range []string{"a{b", "{}x", "a}b", "a{}b{c}"} {
+			_, err := lock(name).TryLock(t.Context())
+			if err == nil || config.SlotSafe(name) == nil {
+				require.NoError(t, config.SlotSafe(name), "%s %s", kind, name)
+				continue
+			}
+			require.ErrorIs(t, err, redlatch.ErrBadName, "%s %s", kind, name)
+		}
+		require.Empty(t, f.leftovers(), kind)
+		for _, name := range []string{"order:1", "{t}:x", "a}b{c}d", "{test}:abc:key", "with space", "\xff\x00"} {
+			hold, err := lock(name).TryLock(t.Context())
+			require.NoError(t, err, "%s %s", kind, name)
+			again, err := lock(name).TryLock(hold.Context())
+			require.NoError(t, err, "%s %s", kind, name)
+			require.NoError(t, again.Unlock(t.Context()), "%s %s", kind, name)
+			require.NoError(t, hold.Unlock(t.Context()), "%s %s", kind, name)
+		}
+	}
+	for _, key := range f.leftovers() {
+		require.Contains(t, key, "token", "a fencing token stays")
+	}
+}
+
+// WK-13: the slot of a held and awaited lock moves. It stays held and renewed, and its release wakes the waiter, who has no other way to
+// find out before the TTL.
+func TestWaiterIsWokenByTheReleaseAfterTheSlotHasMoved(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, redistest.StartCluster(t, redistest.WithReplicas(0)), deaf)
+	hold := f.take(t.Context(), f.lock())
+	waiter := f.starts(t.Context(), f.theirs())
+	f.listened()
+	f.cluster.MoveSlot(t, f.cluster.Slot(lockName), f.elsewhere())
+	f.listened()
+	f.release(hold)
+	f.release(f.gets(waiter))
+	require.Empty(t, f.leftovers())
+}
+
+// While a slot moves some of its keys are here and some are there. What is held is renewed all the time, wherever it is.
+func TestHoldsAreRenewedWhileTheirSlotMoves(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, redistest.StartCluster(t, redistest.WithReplicas(0)), watchdog(lively()))
+	const one, two = "{order:1001}:1", "{order:1001}:2"
+	first := f.take(t.Context(), rlock.New(f.client, one))
+	second := f.take(t.Context(), rlock.New(f.client, two))
+	slot, to := f.cluster.Slot(one), f.elsewhere()
+	f.cluster.BeginMove(t, slot, to)
+	f.renewedOften()
+	f.cluster.MoveKeys(t, slot, to, one)
+	f.renewedOften()
+	f.cluster.MoveKeys(t, slot, to)
+	f.renewedOften()
+	f.cluster.EndMove(t, slot, to)
+	f.renewedOften()
+	f.release(first)
+	f.release(second)
+	require.Empty(t, f.leftovers())
+}
+
+// A release and an acquisition have several keys, which no server has all of while the slot moves: they wait for the end of the move.
+func TestCallsWaitForTheEndOfASlotsMove(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, redistest.StartCluster(t, redistest.WithReplicas(0)))
+	hold := f.take(t.Context(), f.lock())
+	slot, to := f.cluster.Slot(lockName), f.elsewhere()
+	f.cluster.BeginMove(t, slot, to)
+	release := f.unlocks(hold)
+	f.until(func() bool { return hold.Err() != nil }, "the begin of the release")
+	f.cluster.MoveKeys(t, slot, to)
+	f.cluster.EndMove(t, slot, to)
+	require.NoError(t, f.ends(release))
+	require.Empty(t, f.leftovers())
+}
+
+// WD-14: holds on the other nodes are renewed as if nothing had happened, and those on the frozen one are told when their trust ends.
+func TestFrozenNodeCostsNoLockOfTheOthers(t *testing.T) {
+	t.Parallel()
+	const locks = 90
+	f := newFleet(t, redistest.StartCluster(t, redistest.WithReplicas(0), redistest.WithConfig("cluster-require-full-coverage", "no")),
+		watchdog(lively()), func(c *config.Config) { c.Timeout = lively() / 2 })
+	frozen := f.master()
+	var lost, kept []*redlatch.Hold
+	for i := range locks {
+		name := fmt.Sprintf("order:%d", i)
+		hold := f.take(t.Context(), rlock.New(f.client, name))
+		if f.cluster.MasterOf(t, name) == frozen {
+			lost = append(lost, hold)
+		} else {
+			kept = append(kept, hold)
+		}
+	}
+	require.NotEmpty(t, lost)
+	require.NotEmpty(t, kept)
+	frozen.Freeze(t)
+	t.Cleanup(func() { frozen.Thaw(t) })
+	for _, hold := range lost {
+		f.isLost(hold, "could not be renewed")
+	}
+	for range 3 {
+		f.renewedOften()
+	}
+	for _, hold := range kept {
+		require.NoError(t, hold.Err())
+		f.release(hold)
+	}
+	// Locks of the others are taken and released as ever.
+	for i := range locks {
+		name := fmt.Sprintf("order:%d", i)
+		if f.cluster.Slot(name) == f.cluster.Slot(lockName) || f.cluster.MasterOf(t, name) == frozen {
+			continue
+		}
+		f.release(f.take(t.Context(), rlock.New(f.client, name)))
+	}
+}
+
+// An acknowledged lock survives the death of its master, its waiter gets it from the new one, and nobody waits for a TTL.
+func TestLockSurvivesItsMaster(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, redistest.StartCluster(t), deaf)
+	hold := f.take(t.Context(), f.lock())
+	waiter := f.starts(t.Context(), f.theirs())
+	f.listened()
+	dead := f.master()
+	dead.Kill(t)
+	f.cluster.AwaitFailover(t, dead)
+	f.listened()
+	require.NoError(t, hold.Err())
+	f.release(hold)
+	f.release(f.gets(waiter))
+	require.Empty(t, f.leftovers())
+}
+
+// A waiter whose master is dead while the lock is free gets it as soon as there is a new master.
+func TestWaiterGetsAFreeLockAsSoonAsThereIsAMaster(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, redistest.StartCluster(t))
+	dead := f.master()
+	dead.Kill(t)
+	waiter := f.starts(t.Context(), f.theirs())
+	f.cluster.AwaitFailover(t, dead)
+	f.release(f.gets(waiter))
+}
+
+// By default messages on a cluster travel as Redisson's do: sharded where the server can (wire-protocol.md §2).
+func TestMessagesOnAClusterTravelAsRedissons(t *testing.T) {
+	t.Parallel()
+	mode := func(m config.ShardedSubscriptionMode) func(*config.Config) {
+		return func(c *config.Config) { c.ShardedSubscriptionMode = m }
+	}
+	both := func(c *config.Config) { c.PlainAndSharded = true }
+	cluster := redistest.StartCluster(t, redistest.WithReplicas(0))
+	for _, c := range []struct {
+		name           string
+		change         func(*config.Config)
+		plain, sharded int
+	}{
+		{"Auto", mode(config.ShardedSubscriptionAuto), 0, 1},
+		{"On", mode(config.ShardedSubscriptionOn), 0, 1},
+		{"Off", mode(config.ShardedSubscriptionOff), 1, 0},
+		{"Both", both, 1, 1},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			f := newFleet(t, cluster, c.change, deaf)
+			plain := f.master().Record(t, lockChannel)
+			sharded := f.master().RecordSharded(t, lockChannel)
+			hold := f.take(t.Context(), f.lock())
+			waiter := f.starts(t.Context(), f.theirs())
+			f.until(func() bool {
+				n := 0
+				for _, count := range []string{"NUMSUB", "SHARDNUMSUB"} {
+					n += int(f.master().Do(f, "PUBSUB", count, lockChannel).List()[1].Int())
+				}
+				return n == 1+c.plain+c.sharded // the sharded recorder is one, that of patterns none
+			}, "the waiter's subscriptions")
+			f.release(hold)
+			got := f.gets(waiter)
+			require.Len(t, plain.Messages(t), c.plain)
+			require.Len(t, sharded.Messages(t), c.sharded)
+			f.release(got)
+		})
+	}
+}
+
+// A cluster before 7.0 has no sharded messages, and is asked before the first is sent.
+func TestMessagesOnAnOldClusterArePlain(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, redistest.StartCluster(t, redistest.WithReplicas(0), redistest.WithVersion(redisproc.Redis6)), deaf)
+	hold := f.take(t.Context(), f.lock())
+	waiter := f.starts(t.Context(), f.theirs())
+	f.until(func() bool { return f.master().Do(f, "PUBSUB", "NUMSUB", lockChannel).List()[1].Int() > 0 }, "the waiter's subscription")
+	f.release(hold)
+	f.release(f.gets(waiter))
+}
+
+// However many locks are waited for, there is one connection for messages to each node, and no channel of ours is left in the end.
+func TestManyWaitersOnAClusterShareItsNodesConnections(t *testing.T) {
+	t.Parallel()
+	const locks = 1500
+	f := newFleet(t, redistest.StartCluster(t, redistest.WithReplicas(0)), deaf, func(c *config.Config) { c.SubscriptionLinger = config.NoLinger })
+	subscribers := func() (connections, channels int) {
+		for _, n := range f.cluster.Masters(t) {
+			connections += len(n.Clients(t, "pubsub"))
+			channels += len(n.Do(t, "PUBSUB", "SHARDCHANNELS").List())
+		}
+		return connections, channels
+	}
+	var holds []*redlatch.Hold
+	var waiters []*result
+	for i := range locks {
+		name := fmt.Sprintf("order:%d", i)
+		holds = append(holds, f.take(context.Background(), rlock.New(f.client, name)))
+		waiters = append(waiters, f.starts(context.Background(), rlock.New(f.other, name)))
+	}
+	f.until(func() bool { _, channels := subscribers(); return channels == locks }, "all subscriptions")
+	connections, _ := subscribers()
+	require.LessOrEqual(t, connections, len(f.cluster.Masters(t)))
+	for _, hold := range holds {
+		f.release(hold)
+	}
+	for _, waiter := range waiters {
+		f.release(f.gets(waiter))
+	}
+	f.until(func() bool { _, channels := subscribers(); return channels == 0 }, "the end of all subscriptions")
+	require.Empty(t, f.leftovers())
+}
