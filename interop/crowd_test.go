@@ -85,7 +85,8 @@ type entry struct {
 func (q queue) stand(ctx context.Context, place int, who caller, wait time.Duration, entered chan<- entry) {
 	q.t.Helper()
 	go func() {
-		got, err := true, error(nil)
+		got := true
+		var err error
 		if wait == 0 {
 			err = who.lock(ctx, 0)
 		} else {
@@ -195,8 +196,8 @@ func (g *gauges) number(ctx context.Context, command ...string) int64 {
 
 // section takes a side, looks who else is inside, and releases it.
 func (g *gauges) section(ctx context.Context, who caller, own, other string, alone bool) bool {
-	if !assert.NoError(g.t, who.lock(ctx, 0)) {
-		return false
+	if err := who.lock(ctx, 0); err != nil {
+		return assert.Fail(g.t, "not let in", "%v", err)
 	}
 	inside := g.number(ctx, "INCR", own)
 	assert.Zero(g.t, g.number(ctx, "GET", other), "%s beside %s", own, other)
@@ -289,7 +290,7 @@ func writersFollow(t *testing.T, f *fleet, readers, writers []caller) {
 	crowd(readers, func(who caller) { assert.NoError(t, who.unlock(leaving)) }, nil, nil)
 	waiting.Wait()
 	require.False(t, t.Failed())
-	t.Logf("%d readers out and %d writers in in %v", len(readers), len(writers), last.Load().Sub(began))
+	t.Logf("%d readers out and %d writers inside in %v", len(readers), len(writers), last.Load().Sub(began))
 }
 
 // readersFollow: all readers come in when a writer leaves, and are inside together.
@@ -312,7 +313,7 @@ func readersFollow(t *testing.T, f *fleet, readers []caller, writer caller) {
 	began := time.Now()
 	require.NoError(t, writer.unlock(ctx))
 	inside.Wait()
-	t.Logf("a writer out and %d readers in in %v", len(readers), time.Since(began))
+	t.Logf("a writer out and %d readers inside in %v", len(readers), time.Since(began))
 	done.Wait()
 	require.False(t, t.Failed())
 }

@@ -147,7 +147,7 @@ func groupsHashAlike(t *testing.T, p groupPair) {
 	for length := range 100 { // HighwayHash works in blocks of 32 bytes, with a way of its own for each rest
 		var b strings.Builder
 		for range length {
-			b.WriteByte(byte(' ' + rand.IntN(95)))
+			b.WriteByte(byte(' ' + rand.IntN(95))) //nolint:gosec // 32 to 126
 		}
 		values = append(values, b.String())
 	}
@@ -313,8 +313,9 @@ func groupsHammer(t *testing.T) {
 				Lock: javaagent.Grouped(name, "common", "java "+strconv.Itoa(i)), Threads: threads, Sections: sections,
 				CounterKey: "counter", InsideKey: "inside",
 			})
-			assert.NoError(t, err)
-			assert.Zero(t, result.Overlaps)
+			if assert.NoError(t, err) {
+				assert.Zero(t, result.Overlaps)
+			}
 		})
 		for n := range threads {
 			group := multilock.NewGroup(c, name, "go "+strconv.Itoa(i*threads+n), "common")

@@ -78,6 +78,15 @@ func TestHistories(t *testing.T) {
 	}
 }
 
+// scene is one server with two clients of each language.
+type scene struct {
+	*fleet
+	goes  [2]*redlatch.Client
+	javas [2]*javaagent.Client
+	conn  rueidis.Client // for what goes past the locks
+	locks int            // that histories were recorded of
+}
+
 // isFound records histories with faulty owners until one of them can't be explained. A fault shows only when somebody comes at the
 // wrong moment.
 func (s *scene) isFound(t *testing.T, fam family, seed uint64, broken fault) {
@@ -93,15 +102,6 @@ func (s *scene) isFound(t *testing.T, fam family, seed uint64, broken fault) {
 		}
 	}
 	t.Fatalf("%d histories of a broken lock look right, seed %d", enough, seed)
-}
-
-// scene is one server with two clients of each language.
-type scene struct {
-	*fleet
-	goes  [2]*redlatch.Client
-	javas [2]*javaagent.Client
-	conn  rueidis.Client // for what goes past the locks
-	locks int            // that histories were recorded of
 }
 
 func newScene(t *testing.T) *scene {

@@ -128,7 +128,7 @@ func (l *link) message(name string) {
 // already, and the state is no longer asking. It returns the refusal if it was one for good.
 func (l *link) askedLocked(ch *channel, err error) error {
 	if ch.err != nil || ch.state != asking {
-		return nil
+		return nil //nolint:nilerr // that is why the channel has ended, and no answer to this
 	}
 	l.setStateLocked(ch, absent)
 	switch {
@@ -149,7 +149,7 @@ func (l *link) askedLocked(ch *channel, err error) error {
 // channel is forgotten here, its messages are ignored until the connection ends, and the refusal is returned.
 func (l *link) droppedLocked(ch *channel, err error) error {
 	if ch.err != nil || ch.state != dropping {
-		return nil
+		return nil //nolint:nilerr // that is why the channel has ended, and no answer to this
 	}
 	switch {
 	case err != nil && passing(err) && ch.wanted():

@@ -105,7 +105,7 @@ func (a *acquisition) run() (*Hold, error) {
 func (a *acquisition) enterHeld() (*Hold, error) {
 	for failures := 0; a.tenure.count() > 0; failures++ {
 		h, _, err := a.attempt(false)
-		if err == nil || a.req.Wait == 0 && !(failures == 0 && stale(err)) {
+		if err == nil || a.req.Wait == 0 && (failures > 0 || !stale(err)) {
 			return h, err
 		}
 		if err := a.recover(err, failures, nil); err != nil {
@@ -416,7 +416,7 @@ func (a *acquisition) grant(sent time.Time, token int64) (*Hold, error) {
 		return h, nil
 	}
 	h.cancel(unwanted)
-	e.correct(t)
+	_ = e.correct(t)
 	return nil, unwanted
 }
 

@@ -271,7 +271,7 @@ func (h *Hold) Unlock(ctx context.Context) error {
 	if !h.leave() {
 		defer t.give()
 		if t.count() == 0 {
-			e.correct(t) // its trust ended before its TTL
+			_ = e.correct(t) // its trust ended before its TTL
 		}
 		return h.Err()
 	}

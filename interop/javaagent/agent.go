@@ -89,7 +89,7 @@ func Start(ctx context.Context, opts Options) (*Agent, error) {
 func launch(program built, opts Options) (*Agent, error) {
 	a := &Agent{done: make(chan struct{}), pending: make(map[int64]*Pending)}
 	// Flags for a process that lives for seconds: no optimising compiler, no collector threads, shared JDK classes.
-	a.cmd = exec.Command(program.java, "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto", //nolint:gosec,noctx // what build has found; a context's end would kill it
+	a.cmd = exec.Command(program.java, "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto",
 		"-cp", program.classpath, mainClass)
 	a.cmd.Env = append(os.Environ(), opts.Env...)
 	a.cmd.Stderr = &a.stderr

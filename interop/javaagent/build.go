@@ -138,7 +138,7 @@ func usable(dir string) (string, error) {
 	entries := []string{filepath.Join(dir, jarFile)}
 	entries = append(entries, filepath.SplitList(strings.TrimSpace(string(content)))...)
 	for _, entry := range entries {
-		if _, err := os.Stat(entry); err != nil { //nolint:gosec // the class path is ours, from the user's own cache folder
+		if _, err := os.Stat(entry); err != nil {
 			return "", fmt.Errorf("the agent's class path is not complete: %w", err)
 		}
 	}
@@ -185,7 +185,7 @@ func writeSources(dir string) error {
 }
 
 func runMaven(ctx context.Context, mvn, dir, release string) error {
-	cmd := exec.CommandContext(ctx, mvn, "-q", "-B", "-Dstyle.color=never", "-Dmaven.wagon.http.retryHandler.count=5", //nolint:gosec,misspell // mvn is from PATH, the release was checked; the option is spelt so
+	cmd := exec.CommandContext(ctx, mvn, "-q", "-B", "-Dstyle.color=never", "-Dmaven.wagon.http.retryHandler.count=5",
 		"-Dredisson.version="+release, "-f", filepath.Join(dir, "pom.xml"), "package")
 	cmd.Env = os.Environ()
 	if os.Getenv("MAVEN_OPTS") == "" {

@@ -65,13 +65,13 @@ func run(url, kind, name string, owners int, watchdog time.Duration) error {
 		return errors.Join(err, client.Close())
 	}
 	list := make([]*owner, owners)
-	ready := "ready"
+	ready := []string{"ready"}
 	for i := range list {
 		o := client.NewOwner()
 		list[i] = &owner{number: i, lock: lock, field: o.String() + suffix, ctx: redlatch.WithOwner(context.Background(), o)}
-		ready += " " + list[i].field
+		ready = append(ready, list[i].field)
 	}
-	fmt.Println(ready)
+	fmt.Println(strings.Join(ready, " "))
 	var orders sync.WaitGroup
 	err = obey(list, &orders)
 	err = errors.Join(err, client.Close())

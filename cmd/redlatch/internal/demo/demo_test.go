@@ -66,6 +66,7 @@ func requireExclusion(t *testing.T, v Verdict) {
 }
 
 func TestLockOfEachKindExcludesOnTheEmbeddedServer(t *testing.T) {
+	t.Parallel()
 	for _, kind := range kinds {
 		t.Run(kind.Name, func(t *testing.T) {
 			t.Parallel()
