@@ -23,8 +23,13 @@
 //
 // A lock in Redis excludes; it can't stop a holder that was paused. Between the end of the trust and the moment when paused code looks
 // at its context again, somebody else may have begun. Work that must be safe even then checks a fencing token where the data
-// lives. The plain lock passes in no order between processes; within one process it passes in the order of the calls. A
-// failover can lose a lock that no replica has acknowledged.
+// lives.
+//
+// An Unlock whose answer was lost, in a restart of the server say, and that then finds the owner gone, can't tell its own effect from a
+// loss before it, and returns nil.
+//
+// The plain lock passes in no order between processes; within one process it passes in the order of the calls. A failover can lose
+// a lock that no replica has acknowledged.
 //
 // # Data in Redis
 //

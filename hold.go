@@ -24,7 +24,7 @@ func NewHold(name string, h engine.Holder) *Hold { return &Hold{h, name} }
 //
 // ErrLost says that the lock had ended before; what may still have been on the server is freed then. After any other error the lock is
 // free already (only the waiters could not be told), or will be as soon as the server can be reached, or by its TTL at the latest: the error says which. The
-// hold counts as released in each case.
+// hold counts as released in each case. When an answer was lost, nil can also stand for a lock that had ended before.
 func (h *Hold) Unlock(ctx context.Context) error { return wrap("unlock", h.name, h.hold.Unlock(ctx)) }
 
 // Extend gives the lock a new lease, counted from now; it can be shorter than what was left. lease is 1 ms or more, a part of a millisecond is
