@@ -231,10 +231,10 @@ func TestSettlingIsPaced(t *testing.T) {
 		return redistest.Pass()
 	})
 	trap := r.relay.Next(runs("acquire"), redistest.LoseReply())
+	began := time.Now()
 	_, err := r.lock().TryLock(context.Background())
 	require.Error(t, err)
 	trap.AwaitReply(t)
-	began := time.Now()
 	for range 4 {
 		<-asked
 	}

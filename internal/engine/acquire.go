@@ -103,12 +103,12 @@ func (a *acquisition) run() (*Hold, error) {
 
 // enterHeld lets an owner enter what it holds, past all waiters. Neither hold nor error: it holds nothing.
 func (a *acquisition) enterHeld() (*Hold, error) {
-	for failures := 0; a.tenure.count() > 0; failures++ {
+	for failed := (failures{}); a.tenure.count() > 0; failed.add() {
 		h, _, err := a.attempt(false)
-		if err == nil || a.req.Wait == 0 && (failures > 0 || !stale(err)) {
+		if err == nil || a.req.Wait == 0 && (failed.count > 0 || !stale(err)) {
 			return h, err
 		}
-		if err := a.recover(err, failures, nil); err != nil {
+		if err := a.recover(err, failed, nil); err != nil {
 			return nil, err
 		}
 	}
@@ -129,7 +129,7 @@ func (a *acquisition) once() (*Hold, error) {
 
 // compete waits for the front of the process's queue, and there for the lock.
 func (a *acquisition) compete(w *waiter) (*Hold, error) {
-	for failures := 0; ; {
+	for failed := (failures{}); ; {
 		if h := a.collect(); h != nil {
 			return h, nil
 		}
@@ -144,11 +144,11 @@ func (a *acquisition) compete(w *waiter) (*Hold, error) {
 		case h != nil:
 			return h, nil
 		case err == nil:
-			failures = 0
+			failed = failures{}
 			err = a.sleep(w, ttl)
 		default:
-			err = a.recover(err, failures, w.kick)
-			failures++
+			err = a.recover(err, failed, w.kick)
+			failed.add()
 		}
 		if err != nil {
 			return nil, err
@@ -195,14 +195,14 @@ func (e *Engine) napFor(ttl time.Duration) time.Duration {
 }
 
 // recover pauses after a failure that may pass; it returns the error that ends the call otherwise.
-func (a *acquisition) recover(err error, failures int, kick <-chan struct{}) error {
-	if !a.engine.worthRetrying(err, failures) {
+func (a *acquisition) recover(err error, failed failures, kick <-chan struct{}) error {
+	if !a.engine.worthRetrying(err, failed) {
 		return err
 	}
-	if failures == 0 && stale(err) {
+	if failed.count == 0 && stale(err) {
 		return nil
 	}
-	over := a.pause(a.engine.cfg.RetryDelay.Next(failures), nil, kick)
+	over := a.pause(a.engine.cfg.RetryDelay.Next(failed.count), nil, kick)
 	switch {
 	case over == nil:
 		return nil
@@ -212,10 +212,6 @@ func (a *acquisition) recover(err error, failures int, kick <-chan struct{}) err
 	default:
 		return fmt.Errorf("%w (before that: %w)", over, describe(err))
 	}
-}
-
-func (e *Engine) worthRetrying(err error, failures int) bool {
-	return (passing(err) || errors.Is(err, errLate)) && failures < e.cfg.Retries()
 }
 
 func (a *acquisition) pause(d time.Duration, wake, kick <-chan struct{}) error {

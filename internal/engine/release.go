@@ -97,26 +97,6 @@ func (e *Engine) correct(t *tenure) error {
 	return nil
 }
 
-// pause waits before a failed request is made again; false when that can't help, has been tried often enough, or ctx has ended.
-func (e *Engine) pause(ctx context.Context, err error, failures int) bool {
-	if !e.worthRetrying(err, failures) || ctx.Err() != nil {
-		return false
-	}
-	if failures == 0 && stale(err) {
-		return true
-	}
-	timer := time.NewTimer(e.cfg.RetryDelay.Next(failures))
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
-	case <-e.life.Done():
-		return false
-	}
-}
-
 // ForceRelease frees a lock whoever holds it; false when nobody did. A request whose answer was lost is not made again: it could
 // free the next holder's lock.
 func (e *Engine) ForceRelease(ctx context.Context, l *Lock) (bool, error) {
@@ -131,7 +111,7 @@ func (e *Engine) ForceRelease(ctx context.Context, l *Lock) (bool, error) {
 	}
 	defer e.finish()
 	target := Target{Key: l.Key, Publish: l.publish(), Strict: e.strict()}
-	for failures := 0; ; failures++ {
+	for failed := (failures{}); ; failed.add() {
 		before := e.holdersOf(l)
 		reply, err := call(e, l.Kind.ForceRelease(target))
 		if err == nil {
@@ -144,7 +124,7 @@ func (e *Engine) ForceRelease(ctx context.Context, l *Lock) (bool, error) {
 			}
 			return reply.Freed, err
 		}
-		if !ranNothing(err) || !e.pause(ctx, err, failures) {
+		if !ranNothing(err) || !e.pause(ctx, err, failed) {
 			return false, describe(err)
 		}
 	}
@@ -163,7 +143,7 @@ func (e *Engine) Forget(ctx context.Context, l *Lock, ask lua.Call[lua.Forgettin
 		return false, err
 	}
 	defer e.finish()
-	for failures := 0; ; failures++ {
+	for failed := (failures{}); ; failed.add() {
 		reply, err := call(e, ask)
 		switch {
 		case err == nil && reply == lua.StillHeld:
@@ -172,7 +152,7 @@ func (e *Engine) Forget(ctx context.Context, l *Lock, ask lua.Call[lua.Forgettin
 			return false, fmt.Errorf("%w: the lock is in use: another token is the last one", ErrNotAcquired)
 		case err == nil:
 			return reply == lua.Forgotten, nil
-		case !ranNothing(err) || !e.pause(ctx, err, failures):
+		case !ranNothing(err) || !e.pause(ctx, err, failed):
 			return false, describe(err)
 		}
 	}

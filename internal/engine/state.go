@@ -19,12 +19,12 @@ func (e *Engine) State(ctx context.Context, l *Lock) (lua.State, error) {
 		return lua.State{}, err
 	}
 	defer e.finish()
-	for try := 0; ; try++ {
+	for failed := (failures{}); ; failed.add() {
 		s, err := call(e, l.Kind.Inspect(l.Key))
 		if err == nil {
 			return s, e.checkKind(l, s)
 		}
-		if !e.pause(ctx, err, try) {
+		if !e.pause(ctx, err, failed) {
 			return lua.State{}, describe(err)
 		}
 	}

@@ -142,6 +142,9 @@ func (t *Topology) newHub(n *Node, sharded bool) *pubsub.Hub {
 // Clustered tells whether keys are spread over slots, so that the keys of one request must share one.
 func (t *Topology) Clustered() bool { return t.now.Load().slots != nil }
 
+// Discovers tells whether masters can change.
+func (t *Topology) Discovers() bool { return t.discover != nil }
+
 // Replicates tells whether there can be replicas that an acquisition should wait for (wire-protocol.md §12).
 func (t *Topology) Replicates() bool {
 	mode := t.cfg.Servers.Mode()
