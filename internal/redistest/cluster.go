@@ -7,13 +7,18 @@ import (
 	"net"
 	"strconv"
 	"testing"
+	"time"
 
 	"github.com/redlatch/redlatch/config"
 	"github.com/redlatch/redlatch/internal/redistest/redisproc"
 )
 
-// busOffset is how far the port of the cluster bus lies above that of clients. Servers before 7.0 know no other.
-const busOffset = 10000
+const (
+	// busOffset is how far the port of the cluster bus lies above that of clients. Servers before 7.0 know no other.
+	busOffset = 10000
+	// failoverTimeout is when a replica that was told to take over, and got no majority, has given up: after 5 s.
+	failoverTimeout = 6 * time.Second
+)
 
 // Cluster is a Redis Cluster. It is safe for concurrent use.
 //
@@ -210,7 +215,18 @@ func (c *Cluster) FailOver(t testing.TB, master *Node) *Node {
 	if !master.living() {
 		failover = append(failover, "FORCE")
 	}
-	replicas[0].Do(t, failover...)
+	var asked time.Time
+	settle(t, "a replica of "+master.Addr()+" to take over", func() error {
+		_, amiss := c.successor(master)
+		if amiss == nil || time.Since(asked) < failoverTimeout {
+			return amiss
+		}
+		asked = time.Now()
+		if _, err := replicas[0].TryDo(failover...); err != nil {
+			return err
+		}
+		return amiss
+	})
 	return c.AwaitFailover(t, master)
 }
 
@@ -219,15 +235,24 @@ func (c *Cluster) FailOver(t testing.TB, master *Node) *Node {
 func (c *Cluster) AwaitFailover(t testing.TB, from *Node) *Node {
 	t.Helper()
 	var to *Node
-	settle(t, "another node in place of "+from.Addr(), func() error {
-		v, err := c.agreed()
-		if err != nil {
+	settle(t, "another node in place of "+from.Addr(), func() (err error) {
+		if to, err = c.successor(from); err != nil {
 			return err
-		}
-		if to = v.masterOfShard(from.shard); to == nil || to == from {
-			return errors.New("nobody has taken its place")
 		}
 		return c.amiss()
 	})
 	return to
+}
+
+// successor is the node that all living nodes agree to be the master in place of this one, an error where there is none.
+func (c *Cluster) successor(from *Node) (*Node, error) {
+	v, err := c.agreed()
+	if err != nil {
+		return nil, err
+	}
+	to := v.masterOfShard(from.shard)
+	if to == nil || to == from {
+		return nil, errors.New("nobody has taken its place")
+	}
+	return to, nil
 }

@@ -14,6 +14,9 @@ func TestPromotedReplicaIsMasterOfAllOthersAlsoOverARestart(t *testing.T) {
 	require.Same(t, first, r.Master())
 	require.Equal(t, r.Nodes()[1:], r.Replicas())
 	require.Equal(t, "redis://"+second.Addr(), r.Addresses()[1])
+	for _, replica := range r.Replicas() {
+		require.Contains(t, replica.Do(t, "INFO", "replication").Text(), "master_link_status:up", "it is ready when it has started")
+	}
 	first.Do(t, "SET", "k", "v")
 	require.Equal(t, "v", awaitCopy(t, first, second))
 

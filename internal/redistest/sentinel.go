@@ -154,7 +154,7 @@ func (s *Sentinel) Master(t testing.TB) *Node {
 	t.Helper()
 	var master *Node
 	settle(t, "the sentinels to agree", func() (err error) {
-		master, err = s.agreed()
+		master, err = s.seenBy(s.sentinels.living())
 		return err
 	})
 	return master
@@ -171,10 +171,16 @@ func (s *Sentinel) Replicas(t testing.TB) []*Node {
 func (s *Sentinel) FailOver(t testing.TB) *Node {
 	t.Helper()
 	from := s.Master(t)
-	sentinels := s.sentinels.living()
-	settle(t, "a sentinel to begin a failover", func() error {
-		_, err := sentinels[0].TryDo("SENTINEL", "FAILOVER", masterName)
-		return err
+	leader := s.sentinels.living()[:1]
+	// Asked again and again, since a sentinel can refuse and can give up. While it is at it, it refuses.
+	settle(t, "a sentinel to replace the master", func() error {
+		if master, err := s.seenBy(leader); err != nil || master != from {
+			return err
+		}
+		if _, err := leader[0].TryDo("SENTINEL", "FAILOVER", masterName); err != nil {
+			return err
+		}
+		return errors.New("it has begun")
 	})
 	to := s.AwaitMaster(t, from)
 	settle(t, "the replicas to follow", func() error { return replicating(to, s.data.nodes.but(to).living()) })
@@ -187,7 +193,7 @@ func (s *Sentinel) AwaitMaster(t testing.TB, not *Node) *Node {
 	t.Helper()
 	var master *Node
 	settle(t, "another master than "+not.Addr(), func() (err error) {
-		if master, err = s.agreed(); err != nil {
+		if master, err = s.seenBy(s.sentinels.living()); err != nil {
 			return err
 		}
 		if master == not {
@@ -205,10 +211,10 @@ func (s *Sentinel) WaitOK(t testing.TB) {
 	settle(t, "the sentinels to know all servers", s.amiss)
 }
 
-// agreed is the master in the eyes of all living sentinels, an error where they differ.
-func (s *Sentinel) agreed() (*Node, error) {
+// seenBy is the master in the eyes of the sentinels, an error where they differ.
+func (s *Sentinel) seenBy(sentinels group) (*Node, error) {
 	var master *Node
-	for _, n := range s.sentinels.living() {
+	for _, n := range sentinels {
 		reply, err := n.TryDo("SENTINEL", "GET-MASTER-ADDR-BY-NAME", masterName)
 		if err != nil {
 			return nil, err
@@ -228,7 +234,7 @@ func (s *Sentinel) agreed() (*Node, error) {
 
 // amiss says what WaitOK still waits for.
 func (s *Sentinel) amiss() error {
-	master, err := s.agreed()
+	master, err := s.seenBy(s.sentinels.living())
 	if err != nil {
 		return err
 	}
