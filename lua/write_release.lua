@@ -41,7 +41,7 @@ if count > 0 then
     return 0
 end
 redis.call('hdel', lock, writer)
-if redis.call('hlen', lock) == 1 then
+if redis.call('hlen', lock) <= 1 then -- 0 where keys expire while a script runs, as in miniredis
     redis.call('del', lock)
 else
     redis.call('hset', lock, 'mode', 'read')
