@@ -1,7 +1,7 @@
 # Everything that is built, tested, measured or shown goes through here; `make help` lists the targets.
 #
 #   PKGS=…     the packages that test and cover look at (./...)
-#   ARGS=…     further arguments of demo, scripts, interop (flags of go test) and bench
+#   ARGS=…     further arguments of demo, scripts, contract and interop (flags of go test) and bench
 #   SECONDS=…  how long each test of fuzz and soak runs
 
 SHELL := bash
@@ -23,7 +23,7 @@ BUILD := .build
 # Vetting is a step of its own.
 TESTFLAGS := -race -count=1 -p 1 -timeout 15m -vet=off
 
-.PHONY: help setup test check check-gofmt check-vet check-lua test-tools lint fmt cover demo scripts interop \
+.PHONY: help setup test contract check check-gofmt check-vet check-lua test-tools lint fmt cover demo scripts interop \
 	matrix soak fuzz bench bench-quick bench-peers
 
 help: ## list the targets
@@ -37,16 +37,23 @@ test: setup check test-tools ## all that CI runs: checks, then every test with t
 	@$(TOOL) gotestsum --format pkgname --format-hide-empty-pkg --jsonfile $(BUILD)/test.json -- $(TESTFLAGS) $(PKGS)
 	@go -C tools run ./testaudit -allow allowed-skips.txt ../$(BUILD)/test.json
 
+contract: ## put every kind of lock to the test on every topology; make test has a choice of these
+	@scripts/setup.sh go cc redis
+	@mkdir -p $(BUILD)
+	@$(TOOL) gotestsum --format pkgname --jsonfile $(BUILD)/contract.json -- \
+		$(TESTFLAGS) -timeout 60m -tags contract -run Contract $(ARGS) ./rlock ./fairlock ./rwlock ./fencedlock ./multilock
+	@go -C tools run ./testaudit -allow allowed-skips.txt ../$(BUILD)/contract.json
+
 check: check-gofmt check-vet check-lua ## the quick checks alone: gofmt, go vet, luacheck
 
 check-gofmt:
 	@unformatted=$$(gofmt -l .); if [ -n "$$unformatted" ]; then \
 		printf 'not formatted, run "make fmt":\n%s\n' "$$unformatted" >&2; exit 1; fi
 
-# With -race, so that the packages compiled for vetting are those that the tests use; with the tag, so that soak tests
-# are at least compiled.
+# With -race, so that the packages compiled for vetting are those that the tests use; with the tags, so that what
+# they hide is at least compiled.
 check-vet:
-	@go vet -race -tags soak,crowd ./...
+	@go vet -race -tags soak,crowd,contract ./...
 	@go -C tools vet -race ./...
 
 check-lua:

@@ -10,13 +10,16 @@ import (
 
 func TestContract(t *testing.T) {
 	t.Parallel()
-	for name, opts := range map[string][]fairlock.Option{"fair": nil, "non-reentrant fair": {fairlock.NonReentrant()}} {
-		locktest.Run(t, locktest.Wiring{
-			Name: name, Topology: locktest.RedisServer,
-			New: func(p *locktest.Process, name string) redlatch.Locker {
-				return fairlock.New(p.Client(), name, opts...)
-			},
-			Traits: locktest.Traits{Listens: true, Together: true, NonReentrant: len(opts) > 0},
-		})
-	}
+	locktest.Run(t, locktest.Wiring{
+		Name: "fair", New: with(),
+		Traits: locktest.Traits{Listens: true, Together: true},
+	}, locktest.RedisServer, locktest.Miniredis, locktest.Cluster, locktest.Sentinel)
+	locktest.Run(t, locktest.Wiring{
+		Name: "non-reentrant", New: with(fairlock.NonReentrant()),
+		Traits: locktest.Traits{Listens: true, Together: true, NonReentrant: true},
+	}, locktest.RedisServer, locktest.Cluster)
+}
+
+func with(opts ...fairlock.Option) locktest.Make {
+	return func(p *locktest.Process, name string) redlatch.Locker { return fairlock.New(p.Client(), name, opts...) }
 }

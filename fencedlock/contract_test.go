@@ -12,17 +12,12 @@ import (
 
 func TestContract(t *testing.T) {
 	t.Parallel()
-	for _, topology := range []locktest.Topology{locktest.RedisServer, locktest.Miniredis} {
-		t.Run(topology.Name, func(t *testing.T) {
-			t.Parallel()
-			locktest.Run(t, locktest.Wiring{
-				Name: "fenced", Topology: topology,
-				New: func(p *locktest.Process, name string) redlatch.Locker { return fencedlock.New(p.Client(), name) },
-				Traits: locktest.Traits{
-					Listens: true, HandsOver: true,
-					Stays: func(key string) bool { return strings.HasPrefix(key, config.TokenPrefix+":") },
-				},
-			})
-		})
-	}
+	locktest.Run(t, locktest.Wiring{
+		Name: "fenced",
+		New:  func(p *locktest.Process, name string) redlatch.Locker { return fencedlock.New(p.Client(), name) },
+		Traits: locktest.Traits{
+			Listens: true, HandsOver: true,
+			Stays: func(key string) bool { return strings.HasPrefix(key, config.TokenPrefix+":") },
+		},
+	}, locktest.RedisServer, locktest.Miniredis, locktest.Cluster)
 }

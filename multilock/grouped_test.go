@@ -44,12 +44,12 @@ func ExampleNewGroup() {
 func TestGroupContract(t *testing.T) {
 	t.Parallel()
 	locktest.Run(t, locktest.Wiring{
-		Name: "grouped", Topology: locktest.RedisServer,
+		Name: "grouped",
 		New: func(p *locktest.Process, name string) redlatch.Locker {
 			return multilock.NewGroup(p.Client(), name, "account:1", "account:2")
 		},
-		Traits: locktest.Traits{Listens: true, HandsOver: true, Messages: 2},
-	})
+		Traits: locktest.Traits{Listens: true, HandsOver: true, Messages: 2, ServerClock: true},
+	}, locktest.RedisServer, locktest.Cluster)
 }
 
 // redissonFields are fields that Redisson 4.7.0 was seen to make of values with its StringCodec.

@@ -10,23 +10,18 @@ import (
 
 func TestContract(t *testing.T) {
 	t.Parallel()
-	for _, topology := range []locktest.Topology{locktest.RedisServer, locktest.Miniredis} {
-		t.Run(topology.Name, func(t *testing.T) {
-			t.Parallel()
-			locktest.Run(t, locktest.Wiring{
-				Name: "plain", Topology: topology, New: with(),
-				Traits: locktest.Traits{Listens: true, HandsOver: true},
-			})
-			locktest.Run(t, locktest.Wiring{
-				Name: "non-reentrant", Topology: topology, New: with(rlock.NonReentrant()),
-				Traits: locktest.Traits{Listens: true, HandsOver: true, NonReentrant: true},
-			})
-			locktest.Run(t, locktest.Wiring{
-				Name: "spin", Topology: topology, New: with(rlock.Spin(nil)),
-				Traits: locktest.Traits{HandsOver: true},
-			})
-		})
-	}
+	locktest.Run(t, locktest.Wiring{
+		Name: "plain", New: with(),
+		Traits: locktest.Traits{Listens: true, HandsOver: true},
+	}, locktest.RedisServer, locktest.Miniredis, locktest.Cluster, locktest.Sentinel, locktest.MasterSlave)
+	locktest.Run(t, locktest.Wiring{
+		Name: "non-reentrant", New: with(rlock.NonReentrant()),
+		Traits: locktest.Traits{Listens: true, HandsOver: true, NonReentrant: true},
+	}, locktest.RedisServer, locktest.Miniredis, locktest.Cluster)
+	locktest.Run(t, locktest.Wiring{
+		Name: "spin", New: with(rlock.Spin(nil)),
+		Traits: locktest.Traits{HandsOver: true},
+	}, locktest.RedisServer, locktest.Miniredis, locktest.Cluster)
 }
 
 func with(opts ...rlock.Option) locktest.Make {

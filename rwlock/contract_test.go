@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/config"
 	"github.com/redlatch/redlatch/internal/locktest"
 	"github.com/redlatch/redlatch/rwlock"
 )
@@ -14,14 +15,14 @@ func TestContract(t *testing.T) {
 	read := func(p *locktest.Process, name string) redlatch.Locker { return rwlock.New(p.Client(), name).Read() }
 	write := func(p *locktest.Process, name string) redlatch.Locker { return rwlock.New(p.Client(), name).Write() }
 	locktest.Run(t, locktest.Wiring{
-		Name: "read", Topology: locktest.RedisServer, New: read, Rival: write,
+		Name: "read", New: read, Rival: write,
 		Traits: locktest.Traits{
-			Listens: true, Shared: true, Together: true, OnlyLengthens: true,
-			Forced: func(key string) bool { return strings.Contains(key, ":rwlock_timeout:") },
+			Shared: true, Listens: true, Together: true, OnlyLengthens: true,
+			Forced: func(key string) bool { return strings.Contains(key, ":"+config.ReadTimeoutSuffix+":") },
 		},
-	})
+	}, locktest.RedisServer, locktest.Miniredis, locktest.Cluster)
 	locktest.Run(t, locktest.Wiring{
-		Name: "write", Topology: locktest.RedisServer, New: write,
+		Name: "write", New: write,
 		Traits: locktest.Traits{Listens: true},
-	})
+	}, locktest.RedisServer, locktest.Miniredis, locktest.Cluster, locktest.Sentinel)
 }

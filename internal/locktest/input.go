@@ -94,9 +94,12 @@ func (s *stage) badOwners() {
 
 func (s *stage) wrongType() {
 	p := s.process()
-	l, key := s.lock(p), s.wiring.Key(lockName)
-	for _, plant := range [][]string{{"SET", key, "no lock"}, {"RPUSH", key, "no", "lock"}} {
-		s.site.Do(s.t, plant...)
+	l, keys := s.lock(p), s.wiring.Vital(lockName)
+	for _, plant := range [][]string{{"SET", "", "no lock"}, {"RPUSH", "", "no", "lock"}} {
+		for _, key := range keys {
+			plant[1] = key
+			s.site.Do(s.t, plant...)
+		}
 		for _, acquire := range []func(context.Context, ...redlatch.AcquireOption) (*redlatch.Hold, error){l.Lock, l.TryLock} {
 			began := time.Now()
 			h, err := acquire(context.Background(), redlatch.WithWait(time.Minute))
@@ -104,9 +107,11 @@ func (s *stage) wrongType() {
 			s.Nil(h)
 			s.Less(time.Since(began), slack, "it is not tried again")
 		}
-		s.Equal([]string{key}, s.site.Keys(s.t))
-		s.site.Do(s.t, "PERSIST", key) // an error would be a key that is gone
-		s.site.Do(s.t, "DEL", key)
+		s.ElementsMatch(keys, s.site.Keys(s.t))
+		for _, key := range keys {
+			s.site.Do(s.t, "PERSIST", key) // an error would be a key that is gone
+			s.site.Do(s.t, "DEL", key)
+		}
 	}
 	s.isFree(l)
 }

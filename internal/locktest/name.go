@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/config"
 )
 
 var namePromises = []promise{
@@ -23,7 +24,11 @@ func (s *stage) anyName() {
 	}
 	for _, name := range names[:s.rounds(len(names))] {
 		lock := s.wiring.New(there, name)
-		s.Equal(name, lock.Name())
+		s.Equal(s.wiring.Called(name), lock.Name())
+		if s.site.Servers[0].Mode() == config.ModeCluster && config.SlotSafe(name) != nil { // NM-02
+			s.refuses(context.Background(), lock, redlatch.ErrBadName, nil)
+			continue
+		}
 		rival := s.take(context.Background(), s.wiring.Rival(here, name))
 		waiter := s.queue(context.Background(), lock)
 		s.release(rival)
@@ -39,7 +44,7 @@ func (s *stage) anyName() {
 func (s *stage) mapsOnce() {
 	p := s.process(prefixed("app:"))
 	lock := s.lock(p)
-	s.Equal(lockName, lock.Name())
+	s.Equal(s.wiring.Called(lockName), lock.Name())
 	hold := s.take(context.Background(), lock)
 	if s.site.Keys != nil {
 		keys := s.site.Keys(s.t)

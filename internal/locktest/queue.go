@@ -10,7 +10,7 @@ import (
 )
 
 var queuePromises = []promise{
-	{"WaitersOfOneProcessAreServedInOrder", exclusive, (*stage).servesInOrder},
+	{"WaitersOfOneProcessAreServedInOrder", both(exclusive, ordered), (*stage).servesInOrder},
 	{"QueuedWaitersCostRedisNothing", both(counted, inTurn), (*stage).queuesForFree},
 	{"WaiterThatLeavesTheQueueKeepsNobodyBack", nil, (*stage).leavesQueue},
 	{"FrontOfTheQueueLeavesAndTheNextIsServed", nil, (*stage).frontLeaves},
@@ -53,7 +53,7 @@ func (s *stage) servesInOrder() {
 // stands waits until so many stand in Redis's queue, where it keeps one and the lock can tell.
 func (s *stage) stands(p *Process, waiters int) {
 	s.t.Helper()
-	if !s.wiring.Together || s.wiring.Composed {
+	if !s.wiring.Together || s.wiring.Shared || s.wiring.Composed {
 		return
 	}
 	s.until(func() bool {
@@ -92,6 +92,7 @@ func (s *stage) leavesQueue() {
 	here, there := s.process(), s.process()
 	hold := s.take(context.Background(), s.rival(there))
 	first := s.queue(context.Background(), s.rival(here))
+	s.stands(here, 1)
 	middle := s.queue(context.Background(), s.lock(here))
 	last := s.queue(context.Background(), s.rival(here))
 	middle.giveUp(errGivenUp)

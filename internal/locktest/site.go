@@ -27,7 +27,8 @@ var Miniredis = Topology{
 		t.Helper()
 		return single(&redistest.NewMini(t).Endpoint)
 	},
-	Slow: true, // it makes a Lua interpreter for each script
+	OwnClock: true,
+	Slow:     true, // it makes a Lua interpreter for each script
 }
 
 func single(e *redistest.Endpoint) *Site {

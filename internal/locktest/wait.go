@@ -100,7 +100,7 @@ func (s *stage) cancelled() {
 	s.NotErrorIs(err, redlatch.ErrNotAcquired)
 	var typed *redlatch.Error
 	s.ErrorAs(err, &typed)
-	s.Equal(lockName, typed.Name)
+	s.Equal(s.wiring.Called(lockName), typed.Name)
 
 	next.waits()
 	s.release(rival)

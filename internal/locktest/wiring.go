@@ -2,6 +2,7 @@ package locktest
 
 import (
 	"context"
+	"slices"
 	"testing"
 	"time"
 
@@ -15,7 +16,7 @@ type Make func(p *Process, name string) redlatch.Locker
 // Wiring is a kind of lock on a topology.
 type Wiring struct {
 	Name     string
-	Topology Topology
+	Topology Topology // Run sets it
 	// New makes the lock under test.
 	New Make
 	// Rival makes what keeps the lock under test out, and is kept out by it and by itself. Nil: the same as New.
@@ -34,6 +35,8 @@ type Traits struct {
 	// Together: all waiters of a process ask Redis, because many can enter or because Redis keeps their order. Otherwise only the first
 	// does, and the others cost nothing.
 	Together bool
+	// Unordered: nobody keeps the order of those who wait, neither the process nor Redis, and all of them ask.
+	Unordered bool
 	// HandsOver: a release can give the lock straight to the next waiter of its process.
 	HandsOver bool
 	// Messages is how many a release that frees the lock publishes; 0: one.
@@ -42,8 +45,14 @@ type Traits struct {
 	OnlyLengthens bool
 	// Composed: the lock is made of others, such as a multi-lock, and a Handle's queries are not there.
 	Composed bool
+	// ServerClock: what ends does so by the server's clock and not by the TTL of a key.
+	ServerClock bool
+	// Called is what the lock says its name is. Nil: the name that it was made with.
+	Called func(name string) string
 	// Key names one key of the lock, for a lock name that the name mapper has been through. Nil: the name itself.
 	Key func(name string) string
+	// Vital names the keys which, all of another type, keep the lock from working. Nil: Key alone.
+	Vital func(name string) []string
 	// Stays tells of a key that is meant to stay when nobody holds the lock any more. Nil: none is.
 	Stays func(key string) bool
 	// Forced tells of a key that a release by force leaves to its TTL. Nil: none is.
@@ -57,6 +66,11 @@ type Topology struct {
 	Start func(t testing.TB) *Site
 	// Counts: Site.Commands is there.
 	Counts bool
+	// Replicates: an acquisition that reached the server is followed by one WAIT, and now and then preceded by an INFO that counts replicas.
+	// Otherwise there is neither.
+	Replicates bool
+	// OwnClock: TTLs do not go by the server's clock.
+	OwnClock bool
 	// Slow: a script takes milliseconds, so that promises that need many of them make do with fewer.
 	Slow bool
 }
@@ -110,8 +124,33 @@ type promise struct {
 	test func(s *stage)
 }
 
-// Run puts a wiring to the test: one subtest for each promise, all in parallel, each on a site of its own.
-func Run(t *testing.T, w Wiring) {
+// Run puts a wiring to the test on each of the topologies, and with the build tag "contract" on all that there are and that it is fit for:
+// one subtest for each promise, all in parallel, each on a site of its own.
+func Run(t *testing.T, w Wiring, on ...Topology) {
+	t.Helper()
+	if full {
+		on = every(w)
+	}
+	t.Run(w.Name, func(t *testing.T) {
+		t.Parallel()
+		for _, topology := range on {
+			t.Run(topology.Name, func(t *testing.T) {
+				t.Parallel()
+				w := w
+				w.Topology = topology
+				run(t, w)
+			})
+		}
+	})
+}
+
+// every is all topologies that a wiring is fit for.
+func every(w Wiring) []Topology {
+	all := []Topology{RedisServer, Miniredis, Cluster, Sentinel, MasterSlave, Replicated}
+	return slices.DeleteFunc(all, func(t Topology) bool { return w.ServerClock && t.OwnClock })
+}
+
+func run(t *testing.T, w Wiring) {
 	t.Helper()
 	if w.Rival == nil {
 		w.Rival = w.New
@@ -119,24 +158,27 @@ func Run(t *testing.T, w Wiring) {
 	if w.Key == nil {
 		w.Key = func(name string) string { return name }
 	}
+	if w.Vital == nil {
+		w.Vital = func(name string) []string { return []string{w.Key(name)} }
+	}
+	if w.Called == nil {
+		w.Called = func(name string) string { return name }
+	}
 	if w.Stays == nil {
 		w.Stays = func(string) bool { return false }
 	}
 	if w.Forced == nil {
 		w.Forced = func(string) bool { return false }
 	}
-	t.Run(w.Name, func(t *testing.T) {
-		t.Parallel()
-		for _, p := range contract() {
-			if p.of != nil && !p.of(w) {
-				continue
-			}
-			t.Run(p.name, func(t *testing.T) {
-				t.Parallel()
-				p.test(newStage(t, w))
-			})
+	for _, p := range contract() {
+		if p.of != nil && !p.of(w) {
+			continue
 		}
-	})
+		t.Run(p.name, func(t *testing.T) {
+			t.Parallel()
+			p.test(newStage(t, w))
+		})
+	}
 }
 
 // contract is all promises.
@@ -157,7 +199,8 @@ func exclusive(w Wiring) bool    { return !w.Shared }
 func reentrant(w Wiring) bool    { return !w.NonReentrant }
 func nonReentrant(w Wiring) bool { return w.NonReentrant }
 func counted(w Wiring) bool      { return w.Topology.Counts }
-func inTurn(w Wiring) bool       { return !w.Together }
+func inTurn(w Wiring) bool       { return !w.Together && !w.Unordered }
+func ordered(w Wiring) bool      { return !w.Unordered }
 func queried(w Wiring) bool      { return !w.Composed }
 func listens(w Wiring) bool      { return w.Listens }
 func handsOver(w Wiring) bool    { return w.HandsOver }
