@@ -329,3 +329,45 @@ func TestManyWaitersOnAClusterShareItsNodesConnections(t *testing.T) {
 	f.until(func() bool { _, channels := subscribers(); return channels == 0 }, "the end of all subscriptions")
 	require.Empty(t, f.leftovers())
 }
+
+// Half of the locks would fail: so it is told at once, with what to write instead.
+func TestNodeOfAClusterIsNoSingleServer(t *testing.T) {
+	t.Parallel()
+	cluster := redistest.StartCluster(t, redistest.WithReplicas(0))
+	require.ErrorContains(t, refused(t, config.Config{Servers: config.Single(cluster.Addresses()[0])}), "config.Cluster")
+}
+
+func TestSingleServerIsNoCluster(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	require.ErrorContains(t, refused(t, config.Config{Servers: config.Cluster(server.URL())}), "config.Single")
+	require.ErrorContains(t, refused(t, config.Config{Servers: config.Sentinel("mymaster", server.URL())}), "sentinel")
+}
+
+func TestUnknownMasterNameIsTold(t *testing.T) {
+	t.Parallel()
+	sentinel := redistest.StartSentinel(t, redistest.WithReplicas(1))
+	require.ErrorContains(t, refused(t, config.Config{Servers: config.Sentinel("nobody", sentinel.Addresses()...)}), `"nobody"`)
+}
+
+// HA-17: a proxy shows a whole cluster as one server, which takes no script over several slots. A cluster of one node does the same.
+func TestProxyOfAClusterGetsItsRenewalsBySlot(t *testing.T) {
+	t.Parallel()
+	cluster := redistest.StartCluster(t, redistest.WithMasters(1), redistest.WithReplicas(0))
+	r := &rig{T: t, server: cluster.Nodes()[0].Server}
+	seen := make(events, 1000)
+	r.client = openObserved(t, cluster.Addresses()[0], seen, watchdog(lively()))
+	var holds []*redlatch.Hold
+	for i := range 5 {
+		holds = append(holds, r.take(t.Context(), rlock.New(r.client, fmt.Sprintf("order:%d", i))))
+	}
+	renewed := make(map[string]bool)
+	for len(renewed) < len(holds) {
+		renewed[r.awaits(seen, redlatch.EventRenewed).Name] = true
+	}
+	for _, hold := range holds {
+		r.release(hold)
+	}
+	_, err := rlock.New(r.client, "a{b").TryLock(t.Context())
+	require.ErrorIs(t, err, redlatch.ErrBadName)
+}

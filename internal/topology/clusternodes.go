@@ -24,8 +24,8 @@ type slotRange struct{ first, last uint16 }
 //	id host:port@bus,hostname flags master ping pong epoch link slots…
 //
 // A server that does not know its own address leaves the host out: it is the one that was asked. What a server has forgotten
-// (noaddr, handshake) is left out.
-func readClusterNodes(reply, asked string) ([]clusterNode, error) {
+// (noaddr, handshake) is left out. byName takes the host names of the servers that have one in place of their addresses.
+func readClusterNodes(reply, asked string, byName bool) ([]clusterNode, error) {
 	var nodes []clusterNode
 	for line := range strings.Lines(reply) {
 		fields := strings.Fields(line)
@@ -39,7 +39,7 @@ func readClusterNodes(reply, asked string) ([]clusterNode, error) {
 		if slices.Contains(flags, "noaddr") || slices.Contains(flags, "handshake") {
 			continue
 		}
-		address, err := nodeAddress(fields[1], asked)
+		address, err := nodeAddress(fields[1], asked, byName)
 		if err != nil {
 			return nil, err
 		}
@@ -59,14 +59,17 @@ func readClusterNodes(reply, asked string) ([]clusterNode, error) {
 }
 
 // nodeAddress turns "host:port@bus,hostname" into what is dialled.
-func nodeAddress(field, asked string) (string, error) {
+func nodeAddress(field, asked string, byName bool) (string, error) {
+	field, names, _ := strings.Cut(field, ",")
 	field, _, _ = strings.Cut(field, "@")
-	field, _, _ = strings.Cut(field, ",") // servers without a bus port in their address
 	colon := strings.LastIndexByte(field, ':')
 	if colon < 0 {
 		return "", fmt.Errorf("CLUSTER NODES: the address %q has no port", clip(field))
 	}
 	host, port := strings.Trim(field[:colon], "[]"), field[colon+1:]
+	if name, _, _ := strings.Cut(names, ","); byName && name != "" {
+		host = name
+	}
 	if host == "" {
 		host, _, _ = net.SplitHostPort(asked)
 	}

@@ -18,7 +18,7 @@ func TestClusterNodesAreRead(t *testing.T) {
 		"ee :0@0 master,noaddr - 1 1 9 disconnected 1-2",
 		"ff 127.0.0.1:7006@17006 handshake - 0 0 0 connected",
 	}, "\n") + "\n"
-	nodes, err := readClusterNodes(reply, "127.0.0.1:7001")
+	nodes, err := readClusterNodes(reply, "127.0.0.1:7001", false)
 	require.NoError(t, err)
 	require.Equal(t, []clusterNode{
 		{"127.0.0.1:7001", 5, []slotRange{{0, 5460}, {5462, 5462}}},
@@ -30,9 +30,17 @@ func TestClusterNodesAreRead(t *testing.T) {
 
 // A server that was never told its address does not know it: it is where it was asked.
 func TestServerWithoutAnAddressIsTheOneThatWasAsked(t *testing.T) {
-	nodes, err := readClusterNodes("aa :7001@17001 myself,master - 0 0 1 connected 0-16383\n", "redis.example:7001")
+	nodes, err := readClusterNodes("aa :7001@17001 myself,master - 0 0 1 connected 0-16383\n", "redis.example:7001", true)
 	require.NoError(t, err)
 	require.Equal(t, "redis.example:7001", nodes[0].address)
+}
+
+func TestNamesStandForAddressesWhereTheyAreAskedFor(t *testing.T) {
+	for byName, address := range map[bool]string{true: "host-a:7001", false: "127.0.0.1:7001"} {
+		nodes, err := readClusterNodes("aa 127.0.0.1:7001@17001,host-a,shard-id=cc master - 0 0 1 connected 0-16383\n", "127.0.0.1:1", byName)
+		require.NoError(t, err)
+		require.Equal(t, address, nodes[0].address)
+	}
 }
 
 func TestBadClusterNodesAreAnError(t *testing.T) {
@@ -44,7 +52,7 @@ func TestBadClusterNodesAreAnError(t *testing.T) {
 		"aa 127.0.0.1:7001@17001 master - 0 0 1 connected 0-16384",
 		"aa 127.0.0.1:7001@17001 master - 0 0 1 connected x",
 	} {
-		_, err := readClusterNodes(reply, "127.0.0.1:1")
+		_, err := readClusterNodes(reply, "127.0.0.1:1", true)
 		require.ErrorContains(t, err, "CLUSTER NODES", reply)
 	}
 }
@@ -52,7 +60,7 @@ func TestBadClusterNodesAreAnError(t *testing.T) {
 func FuzzClusterNodes(f *testing.F) {
 	f.Add("aa 127.0.0.1:7001@17001,host-a myself,master - 0 0 5 connected 0-5460 5462 [5463->-bb]")
 	f.Fuzz(func(t *testing.T, reply string) {
-		nodes, err := readClusterNodes(reply, "127.0.0.1:1")
+		nodes, err := readClusterNodes(reply, "127.0.0.1:1", true)
 		if err != nil {
 			return
 		}

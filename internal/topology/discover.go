@@ -125,14 +125,17 @@ func (t *Topology) seeds() []string {
 // clusterNodes reads one node's view of the cluster.
 func (t *Topology) clusterNodes(ctx context.Context, n *Node) ([]clusterNode, error) {
 	reply, err := t.ask(ctx, n, "CLUSTER", "NODES")
-	if err != nil {
+	switch {
+	case says(err, "This instance has cluster support disabled"):
+		return nil, fmt.Errorf("%s is no node of a cluster; describe it by config.Single, or its sentinels by config.Sentinel", n.address)
+	case err != nil:
 		return nil, err
 	}
 	text, err := reply.ToString()
 	if err != nil {
 		return nil, fmt.Errorf("%s: CLUSTER NODES: %w", n.address, err)
 	}
-	view, err := readClusterNodes(text, n.address)
+	view, err := readClusterNodes(text, n.address, t.cfg.TLS != nil) // certificates are mostly made out to names
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", n.address, err)
 	}
@@ -151,7 +154,7 @@ func (t *Topology) ask(ctx context.Context, n *Node, words ...string) (rueidis.R
 	ctx, cancel := context.WithTimeout(ctx, t.cfg.Timeout)
 	defer cancel()
 	reply, err := client.Do(ctx, client.B().Arbitrary(words...).Build()).ToMessage()
-	if err != nil {
+	if err != nil && !rueidis.IsRedisNil(err) {
 		return reply, fmt.Errorf("%s: %s: %w", n.address, strings.Join(words, " "), err)
 	}
 	return reply, nil
@@ -220,11 +223,13 @@ func (t *Topology) askSentinels(ctx context.Context) (draft, error) {
 func (t *Topology) sentinel(ctx context.Context, n *Node) (sentinelView, error) {
 	name := t.cfg.Servers.MasterName()
 	reply, err := t.ask(ctx, n, "SENTINEL", "GET-MASTER-ADDR-BY-NAME", name)
-	if rueidis.IsRedisNil(err) {
-		return sentinelView{}, fmt.Errorf("the sentinel %s knows no master named %q; see SENTINEL MASTERS for the names", n.address, name)
-	}
-	if err != nil {
+	switch {
+	case says(err, "unknown command"):
+		return sentinelView{}, fmt.Errorf("%s is no sentinel: %w", n.address, err)
+	case err != nil:
 		return sentinelView{}, err
+	case reply.IsNil():
+		return sentinelView{}, fmt.Errorf("the sentinel %s knows no master named %q; see SENTINEL MASTERS for the names", n.address, name)
 	}
 	address, err := reply.AsStrSlice()
 	if err != nil || len(address) != 2 {

@@ -78,7 +78,7 @@ func (t *Topology) route(keys []string) *Node {
 // redirected gives the node that an answer sends a request to, nil when it does not.
 func (t *Topology) redirected(from *Node, err error) (n *Node, asking bool) {
 	reply, ok := rueidis.IsRedisErr(err)
-	if !ok {
+	if !ok || t.discover == nil { // who was told of one server is sent to no other; see probeSlots
 		return nil, false
 	}
 	if address, moved := reply.IsMoved(); moved {
@@ -228,22 +228,4 @@ func (r *round[T]) sendTo(ctx context.Context, n *Node, of []int) {
 	for j, result := range lua.RunAll(ctx, client, batch) {
 		r.results[of[j]] = result
 	}
-}
-
-// Probe runs a first script on every master and returns what became of each.
-func Probe(ctx context.Context, t *Topology) []error {
-	masters := t.Masters()
-	failures := make([]error, len(masters))
-	var all sync.WaitGroup
-	for i, n := range masters {
-		all.Go(func() {
-			client, err := n.conn(ctx)
-			if err == nil {
-				_, err = lua.Run(ctx, client, lua.Probe())
-			}
-			failures[i] = err
-		})
-	}
-	all.Wait()
-	return failures
 }

@@ -20,7 +20,10 @@ type Topology struct {
 	log      *slog.Logger
 	changed  func(moved func(key string) bool)
 	discover discoverer // nil where the addresses are fixed
-	sharded  bool       // messages go by SPUBLISH; set once, before the first request
+	// Both are set once, before the first request.
+
+	sharded bool // messages go by SPUBLISH
+	proxied bool // one address, and slots behind it
 
 	now atomic.Pointer[layout]
 
@@ -81,8 +84,7 @@ func (t *Topology) open(ctx context.Context, borrowed rueidis.Client) error {
 	default:
 		n := t.node(t.cfg.Servers.Addresses()[0].Addr, dataRole)
 		t.now.Store(single(n))
-		_, err := n.conn(ctx)
-		return err
+		return t.probeSlots(ctx, n)
 	}
 	if err := t.refresh(ctx); err != nil {
 		return err
@@ -140,7 +142,7 @@ func (t *Topology) newHub(n *Node, sharded bool) *pubsub.Hub {
 }
 
 // Clustered tells whether keys are spread over slots, so that the keys of one request must share one.
-func (t *Topology) Clustered() bool { return t.now.Load().slots != nil }
+func (t *Topology) Clustered() bool { return t.proxied || t.now.Load().slots != nil }
 
 // Discovers tells whether masters can change.
 func (t *Topology) Discovers() bool { return t.discover != nil }
