@@ -55,7 +55,8 @@ func WithReplicas(n int) interface {
 	return replicasOption(n)
 }
 
-// WithNodeTimeout sets after how much silence the nodes of a cluster think that one of them is down, in place of 2 s.
+// WithNodeTimeout sets after how much silence the nodes of a cluster think that one of them is down, in place of 2 s. They
+// mend their links among each other at the same pace: with minutes they can take as long to agree.
 func WithNodeTimeout(d time.Duration) ClusterOption {
 	return clusterOption(func(o *clusterOptions) { o.nodeTimeout = d })
 }
