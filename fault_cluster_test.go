@@ -254,7 +254,6 @@ func TestMessagesOnAClusterTravelAsRedissons(t *testing.T) {
 		return func(c *config.Config) { c.ShardedSubscriptionMode = m }
 	}
 	both := func(c *config.Config) { c.PlainAndSharded = true }
-	cluster := redistest.StartCluster(t, redistest.WithReplicas(0))
 	for _, c := range []struct {
 		name           string
 		change         func(*config.Config)
@@ -266,7 +265,8 @@ func TestMessagesOnAClusterTravelAsRedissons(t *testing.T) {
 		{"Both", both, 1, 1},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			f := newFleet(t, cluster, c.change, deaf)
+			t.Parallel()
+			f := newFleet(t, redistest.StartCluster(t, redistest.WithReplicas(0)), c.change, deaf)
 			plain := f.master().Record(t, lockChannel)
 			sharded := f.master().RecordSharded(t, lockChannel)
 			hold := f.take(t.Context(), f.lock())

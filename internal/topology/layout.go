@@ -14,7 +14,7 @@ type layout struct {
 	slots []uint16
 }
 
-// ErrNoMaster: as far as is known nobody serves the slot, or nobody is the master. Nothing was sent.
+// ErrNoMaster says that, as far as is known, nobody serves the slot, or nobody is the master. Nothing was sent.
 var ErrNoMaster = errors.New("no master is known that serves it; does CLUSTER INFO (or the sentinels) say that all is well?")
 
 // master gives the node of a slot.
@@ -72,7 +72,7 @@ func (c *claims) add(view []clusterNode) {
 func (c *claims) draft() draft {
 	d := draft{slots: make([]uint16, config.Slots)}
 	index := make(map[string]uint16)
-	for _, address := range c.owner {
+	for _, address := range &c.owner {
 		index[address] = 0
 	}
 	delete(index, "")
@@ -81,9 +81,9 @@ func (c *claims) draft() draft {
 	}
 	slices.Sort(d.masters)
 	for i, address := range d.masters {
-		index[address] = uint16(i + 1) //nolint:gosec // at most one master for each of 16384 slots
+		index[address] = uint16(i + 1)
 	}
-	for slot, address := range c.owner {
+	for slot, address := range &c.owner {
 		d.slots[slot] = index[address]
 	}
 	for address := range c.named {

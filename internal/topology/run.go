@@ -211,7 +211,8 @@ func (r *round[T]) send(ctx context.Context, n *Node, of []int) {
 }
 
 func (r *round[T]) sendTo(ctx context.Context, n *Node, of []int) {
-	client, err := rueidis.Client(nil), error(ErrNoMaster)
+	var client rueidis.Client
+	err := ErrNoMaster
 	if n != nil {
 		client, err = n.conn(ctx)
 	}
