@@ -84,7 +84,22 @@ type rig struct {
 
 func newRig(t *testing.T, changes ...func(*config.Config)) *rig {
 	t.Helper()
-	r := &rig{T: t, server: redistest.Start(t), hit: make(chan struct{})}
+	return newRigOn(t, redistest.Start(t), changes...)
+}
+
+// newReplicatedRig is a rig whose server has a replica, so that what takes a lock goes over a connection of its own, with WAIT behind it.
+func newReplicatedRig(t *testing.T, changes ...func(*config.Config)) *rig {
+	t.Helper()
+	replicated := func(c *config.Config) {
+		master := c.Servers.Addresses()[0].Addr
+		c.Servers, c.SlavesSyncTimeout = config.MasterSlave("redis://"+master), 2*time.Second
+	}
+	return newRigOn(t, redistest.StartReplicated(t, 1).Master().Server, append([]func(*config.Config){replicated}, changes...)...)
+}
+
+func newRigOn(t *testing.T, server *redistest.Server, changes ...func(*config.Config)) *rig {
+	t.Helper()
+	r := &rig{T: t, server: server, hit: make(chan struct{})}
 	for _, s := range lua.Catalog() {
 		r.server.Do(t, "SCRIPT", "LOAD", s.Source)
 	}
@@ -296,21 +311,23 @@ func eachOf(
 ) {
 	t.Helper()
 	for _, f := range some {
-		t.Run(f.name, func(t *testing.T) {
-			t.Parallel()
-			r := newRig(t, changes...)
-			late := make(chan struct{})
-			release := sync.OnceFunc(func() { close(late) })
-			t.Cleanup(release)
-			r.relay.OnRequest(func(cmd []string) redistest.Action {
-				if r.wasHit() || !fits(cmd) {
-					return redistest.Pass()
-				}
-				close(r.hit)
-				return f.action(late)
+		for suffix, rigged := range map[string]func(*testing.T, ...func(*config.Config)) *rig{"": newRig, "Replicated": newReplicatedRig} {
+			t.Run(f.name+suffix, func(t *testing.T) {
+				t.Parallel()
+				r := rigged(t, changes...)
+				late := make(chan struct{})
+				release := sync.OnceFunc(func() { close(late) })
+				t.Cleanup(release)
+				r.relay.OnRequest(func(cmd []string) redistest.Action {
+					if r.wasHit() || !fits(cmd) {
+						return redistest.Pass()
+					}
+					close(r.hit)
+					return f.action(late)
+				})
+				test(r, f, release)
+				require.True(t, r.wasHit(), "the request that was to be hit was not sent")
 			})
-			test(r, f, release)
-			require.True(t, r.wasHit(), "the request that was to be hit was not sent")
-		})
+		}
 	}
 }
