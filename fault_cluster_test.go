@@ -219,34 +219,6 @@ func TestFrozenNodeCostsNoLockOfTheOthers(t *testing.T) {
 	}
 }
 
-// An acknowledged lock survives the death of its master, its waiter gets it from the new one, and nobody waits for a TTL.
-func TestLockSurvivesItsMaster(t *testing.T) {
-	t.Parallel()
-	f := newFleet(t, redistest.StartCluster(t), deaf)
-	hold := f.take(t.Context(), f.lock())
-	waiter := f.starts(t.Context(), f.theirs())
-	f.listened()
-	dead := f.master()
-	dead.Kill(t)
-	f.cluster.AwaitFailover(t, dead)
-	f.listened()
-	require.NoError(t, hold.Err())
-	f.release(hold)
-	f.release(f.gets(waiter))
-	require.Empty(t, f.leftovers())
-}
-
-// A waiter whose master is dead while the lock is free gets it as soon as there is a new master.
-func TestWaiterGetsAFreeLockAsSoonAsThereIsAMaster(t *testing.T) {
-	t.Parallel()
-	f := newFleet(t, redistest.StartCluster(t))
-	dead := f.master()
-	dead.Kill(t)
-	waiter := f.starts(t.Context(), f.theirs())
-	f.cluster.AwaitFailover(t, dead)
-	f.release(f.gets(waiter))
-}
-
 // By default messages on a cluster travel as Redisson's do: sharded where the server can (wire-protocol.md §2).
 func TestMessagesOnAClusterTravelAsRedissons(t *testing.T) {
 	t.Parallel()

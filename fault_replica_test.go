@@ -245,10 +245,10 @@ func TestRefusedWaitIsToldOnceAndLocksWork(t *testing.T) {
 	}
 }
 
-// HA-07: the master becomes a replica of the one that was its own. The lock is taken there, and once.
+// HA-07, HA-11: the master becomes a replica of the one that was its own, and refuses to write. The lock is taken there, and once.
 func TestLocksFollowTheMasterOfReplicatedServers(t *testing.T) {
 	t.Parallel()
-	p := newPair(t, 1, func(c *config.Config) { c.ScanInterval = 100 * time.Millisecond })
+	p := newPair(t, 1, func(c *config.Config) { c.ScanInterval = time.Hour }) // the refusal alone tells that the master is another one
 	p.release(p.take(t.Context(), p.lock()))
 	promoted := p.servers.Replicas()[0]
 	p.servers.Promote(t, promoted)
@@ -256,4 +256,35 @@ func TestLocksFollowTheMasterOfReplicatedServers(t *testing.T) {
 	hold := p.take(context.Background(), p.lock())
 	p.holdsAlone(hold, 1)
 	p.release(hold)
+}
+
+// HA-04: a replica that has left is not waited for, and one that has come back is.
+func TestReplicaThatLeavesAndReturnsIsCountedAnew(t *testing.T) {
+	t.Parallel()
+	p := newPair(t, 1)
+	p.release(p.take(t.Context(), p.lock()))
+	replica := p.servers.Replicas()[0]
+	replica.Kill(t)
+	p.until(func() bool { return strings.Contains(p.server.Do(t, "INFO", "replication").Text(), "connected_slaves:0") }, "the master to notice")
+	for range 3 {
+		p.release(p.take(t.Context(), p.lock()))
+	}
+	p.server.ResetStats(t)
+	p.release(p.take(t.Context(), p.lock()))
+	require.Zero(t, p.server.CommandStats(t)["wait"], "there is nobody to wait for")
+	replica.Restart(t)
+	p.servers.WaitOK(t)
+	p.until(func() bool {
+		p.release(p.take(t.Context(), p.lock()))
+		return p.server.CommandStats(t)["wait"] > 0
+	}, "the replica is waited for again")
+}
+
+// HA-08: what the server writes to its disk is no matter of locks.
+func TestServerWithAnAppendOnlyFileIsNotWaitedForToWriteIt(t *testing.T) {
+	t.Parallel()
+	p := newPair(t, 1)
+	p.server.Do(t, "CONFIG", "SET", "appendonly", "yes")
+	p.release(p.take(t.Context(), p.lock()))
+	require.NotContains(t, p.server.CommandStats(t), "waitaof")
 }

@@ -193,6 +193,9 @@ func (c *committer) pipeline(ctx context.Context, batch []*commit, command func(
 	}
 	replies := c.conn.DoMulti(ctx, commands...)
 	missing := c.missing(wanted, replies[len(replies)-1])
+	if missing != nil && c.gone(ctx) {
+		missing = nil
+	}
 	for i, job := range batch {
 		if job.grant, job.err = job.call.Read(replies[at[i]]); job.err == nil && job.grant.Acquired {
 			job.err = missing
@@ -242,6 +245,11 @@ func (c *committer) missing(wanted int, reply rueidis.RedisResult) error {
 			ErrNotReplicated, got, wanted, c.cfg.SlavesSyncTimeout, max(least, 1))
 	}
 	return nil
+}
+
+// gone tells whether there are no replicas any more, so that none had to acknowledge anything: they were counted before they left.
+func (c *committer) gone(ctx context.Context) bool {
+	return c.cfg.CheckLockSyncedSlaves.Count() == 0 && c.counted.IsZero() && c.countReplicas(ctx) == nil && c.count == 0
 }
 
 // countReplicas asks for the number of replicas when that is not known, or was asked long ago.

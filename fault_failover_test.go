@@ -1,0 +1,165 @@
+package redlatch_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/config"
+	"github.com/redlatch/redlatch/internal/redistest"
+)
+
+// site is servers one of which can die and be replaced.
+type site struct {
+	servers  config.Servers
+	master   func(t testing.TB) *redistest.Node // of the lock
+	replaced func(t testing.TB, dead *redistest.Node) *redistest.Node
+	channels string // how the server calls the command that counts who listens
+}
+
+// failing are the topologies that replace a dead master by themselves.
+var failing = map[string]func(t *testing.T) *site{
+	"Cluster": func(t *testing.T) *site {
+		t.Helper()
+		c := redistest.StartCluster(t)
+		return &site{
+			servers:  config.Cluster(c.Addresses()...),
+			master:   func(t testing.TB) *redistest.Node { t.Helper(); return c.MasterOf(t, lockName) },
+			replaced: func(t testing.TB, dead *redistest.Node) *redistest.Node { t.Helper(); return c.AwaitFailover(t, dead) },
+			channels: "SHARDNUMSUB",
+		}
+	},
+	"Sentinel": func(t *testing.T) *site {
+		t.Helper()
+		s := redistest.StartSentinel(t, redistest.WithReplicas(1))
+		return &site{
+			servers:  config.Sentinel(s.MasterName(), s.Addresses()...),
+			master:   s.Master,
+			replaced: func(t testing.TB, dead *redistest.Node) *redistest.Node { t.Helper(); return s.AwaitMaster(t, dead) },
+			channels: "NUMSUB",
+		}
+	},
+}
+
+// failover is a site with two clients.
+type failover struct {
+	*rig
+	*site
+	seen events // of the first client
+}
+
+// eachFailing runs a test on each topology that replaces a dead master.
+func eachFailing(t *testing.T, test func(f *failover), changes ...func(*config.Config)) {
+	t.Helper()
+	for name, start := range failing {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := &failover{rig: &rig{T: t}, site: start(t), seen: make(events, 100_000)}
+			f.client, f.other = f.open(f.seen, changes...), f.open(nil, changes...)
+			test(f)
+		})
+	}
+}
+
+func (f *failover) open(o redlatch.Observer, changes ...func(*config.Config)) *redlatch.Client {
+	f.Helper()
+	cfg := config.Config{Servers: f.servers}
+	for _, change := range changes {
+		change(&cfg)
+	}
+	c, err := redlatch.Open(f.Context(), cfg, redlatch.WithObserver(o))
+	require.NoError(f, err)
+	f.Cleanup(func() { _ = c.Close() })
+	return c
+}
+
+// listened waits until somebody listens for the lock on a server.
+func (f *failover) listened(on *redistest.Node) {
+	f.Helper()
+	f.until(func() bool { return on.Do(f, "PUBSUB", f.channels, lockChannel).List()[1].Int() > 0 }, "the subscription of a waiter")
+}
+
+// nothingOn waits until a server has no lock.
+func (f *failover) nothingOn(n *redistest.Node) {
+	f.Helper()
+	f.server = n.Server
+	f.nothingLeft()
+}
+
+// WK-13: an acknowledged lock survives the death of its master, its waiter listens at the new one, and gets it by the release.
+func TestLockSurvivesItsMaster(t *testing.T) {
+	t.Parallel()
+	eachFailing(t, func(f *failover) {
+		hold := f.take(f.Context(), f.lock())
+		waiter := f.starts(f.Context(), f.theirs())
+		dead := f.master(f)
+		f.listened(dead)
+		dead.Kill(f)
+		heir := f.replaced(f, dead)
+		f.listened(heir)
+		require.NoError(f, hold.Err())
+		f.release(hold)
+		f.release(f.gets(waiter))
+		f.nothingOn(heir)
+	}, deaf)
+}
+
+// HA-16: a lock that was free when its master died can be had by everybody, as soon as there is a new master.
+func TestFreeLockCanBeHadAsSoonAsThereIsAMaster(t *testing.T) {
+	t.Parallel()
+	eachFailing(t, func(f *failover) {
+		dead := f.master(f)
+		dead.Kill(f)
+		one, two := f.starts(f.Context(), f.lock()), f.starts(f.Context(), f.theirs())
+		heir := f.replaced(f, dead)
+		for range 2 {
+			select {
+			case <-one.done:
+				f.release(f.gets(one))
+				one = two
+			case <-two.done:
+				f.release(f.gets(two))
+				two = one
+			}
+		}
+		f.nothingOn(heir)
+	})
+}
+
+// HA-14: a release while there is no master waits for the new one, and frees the lock there.
+func TestReleaseDuringAFailoverFreesTheLock(t *testing.T) {
+	t.Parallel()
+	eachFailing(t, func(f *failover) {
+		hold := f.take(f.Context(), f.lock())
+		dead := f.master(f)
+		dead.Kill(f)
+		release := f.unlocks(hold)
+		heir := f.replaced(f, dead)
+		require.NoError(f, f.ends(release))
+		f.nothingOn(heir)
+	})
+}
+
+// HA-10: what a failover can lose: a lock that no replica was waited for. Another owner gets it; the first one is told by its next renewal, and
+// its release frees nothing of the other's.
+func TestLockThatIsLostInAFailoverIsToldToItsHolder(t *testing.T) {
+	t.Parallel()
+	eachFailing(t, func(f *failover) {
+		hold := f.take(f.Context(), f.lock())
+		dead := f.master(f)
+		dead.Kill(f)
+		heir := f.replaced(f, dead)
+		heir.Do(f, "DEL", lockName) // should it have come to know of the lock
+		second := f.take(context.Background(), f.theirs())
+		f.isLost(hold, "")
+		require.ErrorIs(f, hold.Unlock(context.Background()), redlatch.ErrLost)
+		require.NoError(f, second.Err())
+		f.release(second)
+	}, func(c *config.Config) {
+		c.CheckLockSyncedSlaves = config.SyncedSlavesOff
+		c.LockWatchdogTimeout = 12 * time.Second
+	})
+}
