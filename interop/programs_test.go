@@ -96,7 +96,7 @@ func (m *model) draw(t *rapid.T, sides int) step {
 	s.op = rapid.SampledFrom(m.possible(s.actor)).Draw(t, "op")
 	switch s.op {
 	case opTry, opGiveUp, opWait:
-		s.lease = rapid.SampledFrom([]time.Duration{0, 0, 7 * time.Second, time.Minute}).Draw(t, "lease")
+		s.lease = rapid.SampledFrom([]time.Duration{0, 0, 20 * time.Second, time.Minute}).Draw(t, "lease")
 	}
 	return m.apply(s)
 }
