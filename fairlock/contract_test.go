@@ -17,7 +17,7 @@ func TestContract(t *testing.T) {
 	locktest.Run(t, locktest.Wiring{
 		Name: "non-reentrant", New: with(fairlock.NonReentrant()),
 		Traits: locktest.Traits{Listens: true, Together: true, NonReentrant: true},
-	}, locktest.RedisServer, locktest.Cluster)
+	}, locktest.Cluster)
 }
 
 func with(opts ...fairlock.Option) locktest.Make {

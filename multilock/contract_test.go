@@ -20,7 +20,7 @@ func TestContract(t *testing.T) {
 			return multilock.New(multilock.NewRed(rlock.New(p.Client(), name)))
 		},
 		Traits: locktest.Traits{Listens: true, HandsOver: true, Composed: true},
-	}, locktest.RedisServer, locktest.Cluster)
+	}, locktest.RedisServer)
 }
 
 // Of several members it promises less: a hand-over is one of each, and a red lock keeps no order. On a cluster they are in different slots.

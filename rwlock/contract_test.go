@@ -20,7 +20,7 @@ func TestContract(t *testing.T) {
 			Shared: true, Listens: true, Together: true, OnlyLengthens: true,
 			Forced: func(key string) bool { return strings.Contains(key, ":"+config.ReadTimeoutSuffix+":") },
 		},
-	}, locktest.RedisServer, locktest.Miniredis, locktest.Cluster)
+	}, locktest.RedisServer, locktest.Cluster)
 	locktest.Run(t, locktest.Wiring{
 		Name: "write", New: write,
 		Traits: locktest.Traits{Listens: true},

@@ -67,7 +67,7 @@ func (s *stage) separatesNames() {
 func (s *stage) counts() {
 	clients, rounds := 16, 100
 	switch {
-	case s.wiring.Topology.Slow:
+	case s.wiring.Topology.frugal():
 		clients, rounds = 4, 20
 	case s.wiring.NonReentrant, !s.wiring.Listens:
 		rounds = 25 // the same scripts again
@@ -84,7 +84,7 @@ func (s *stage) counts() {
 
 func (s *stage) countsInOneProcess() {
 	goroutines, rounds := 32, 15
-	if s.wiring.Topology.Slow {
+	if s.wiring.Topology.frugal() {
 		goroutines, rounds = 8, 5
 	}
 	section, p := &section{stage: s}, s.process(deaf)

@@ -247,7 +247,7 @@ func (s *stage) tellsEvents() {
 
 func (s *stage) renewsMany() {
 	locks := 30
-	if s.wiring.Topology.Slow {
+	if s.wiring.Topology.frugal() {
 		locks = 15
 	}
 	seen := make(events, 10_000)

@@ -148,7 +148,7 @@ func (s *stage) until(so func() bool) {
 
 // rounds is how often to try what goes wrong only now and then.
 func (s *stage) rounds(n int) int {
-	if s.wiring.Topology.Slow {
+	if s.wiring.Topology.frugal() {
 		return n / 4
 	}
 	return n

@@ -12,16 +12,16 @@ import (
 )
 
 // Cluster is a Redis Cluster of three masters with a replica each. Messages go by sharded channels where the server has them.
-var Cluster = Topology{Name: "cluster", Start: clusters.lend, Counts: true, Replicates: true, Slow: true}
+var Cluster = Topology{Name: "cluster", Start: clusters.lend, Counts: true, Replicates: true, Lent: !full}
 
 // Sentinel is a master with a replica, and the three sentinels that name it.
-var Sentinel = Topology{Name: "sentinel", Start: sentinels.lend, Counts: true, Replicates: true, Slow: true}
+var Sentinel = Topology{Name: "sentinel", Start: sentinels.lend, Counts: true, Replicates: true, Lent: !full}
 
 // MasterSlave is a master with a replica, told by the config which of them is which.
-var MasterSlave = Topology{Name: "master-slave", Start: masterSlaves.lend, Counts: true, Replicates: true, Slow: true}
+var MasterSlave = Topology{Name: "master-slave", Start: masterSlaves.lend, Counts: true, Replicates: true, Lent: !full}
 
 // Replicated is a master with a replica, which are asked for their roles.
-var Replicated = Topology{Name: "replicated", Start: replicated.lend, Counts: true, Replicates: true, Slow: true}
+var Replicated = Topology{Name: "replicated", Start: replicated.lend, Counts: true, Replicates: true, Lent: !full}
 
 var (
 	clusters     = newPool(launchCluster)

@@ -71,9 +71,14 @@ type Topology struct {
 	Replicates bool
 	// OwnClock: TTLs do not go by the server's clock.
 	OwnClock bool
-	// Slow: a script takes milliseconds, so that promises that need many of them make do with fewer.
+	// Slow: a script takes milliseconds, so that promises that need many of them make do with fewer, and leave more time to those they
+	// wait for.
 	Slow bool
+	// Lent: who has it keeps others waiting, so that promises that need much make do with less.
+	Lent bool
 }
+
+func (t Topology) frugal() bool { return t.Slow || t.Lent }
 
 // Site is a running Redis, and what a test can do with it beside locking.
 type Site struct {
