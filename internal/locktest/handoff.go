@@ -94,6 +94,7 @@ func (s *stage) handOverCosts() {
 		hold, cost = s.passOn(p, hold)
 		return cost["publish"] == 0 && cost["evalsha"] == 1
 	})
+	s.Equal(s.acknowledgements(), cost["wait"])
 	s.release(hold)
 	s.nothingLeft()
 }
