@@ -1,6 +1,7 @@
 package rwlock_test
 
 import (
+	"context"
 	"sync"
 	"testing"
 	"time"
@@ -69,8 +70,10 @@ func TestReaderThatAsksForTheWriteSideIsToldAtOnce(t *testing.T) {
 	s := redistest.Start(t)
 	lock := rwlock.New(open(t, s.URL()), name)
 	reading := take(t, background, lock.Read())
+	ctx, cancel := context.WithTimeout(reading.Context(), patience)
+	defer cancel()
 	for _, opts := range [][]redlatch.AcquireOption{nil, {redlatch.WithWait(time.Hour)}} {
-		h, err := lock.Write().Lock(reading.Context(), opts...)
+		h, err := lock.Write().Lock(ctx, opts...)
 		require.ErrorIs(t, err, redlatch.ErrReentry)
 		require.Nil(t, h)
 	}
