@@ -3,6 +3,7 @@ package redlatch_test
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"strings"
 	"testing"
 
@@ -342,4 +343,21 @@ func TestProxyOfAClusterGetsItsRenewalsBySlot(t *testing.T) {
 	}
 	_, err := rlock.New(r.client, "a{b").TryLock(t.Context())
 	require.ErrorIs(t, err, redlatch.ErrBadName)
+}
+
+// NM-02: on a single server such a name works; that it will not on a cluster is worth a word, once.
+func TestNameThatNoClusterCouldTakeIsToldToTheLogOnce(t *testing.T) {
+	t.Parallel()
+	server, logs := redistest.Start(t), &logBook{}
+	client, err := redlatch.Open(t.Context(), config.Config{Servers: config.Single(server.URL())},
+		redlatch.WithLogger(slog.New(slog.NewTextHandler(logs, nil))))
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = client.Close() })
+	for _, name := range []string{"order:1001", "a{b", "a{b", "{}x"} {
+		hold, err := rlock.New(client, name).TryLock(t.Context())
+		require.NoError(t, err)
+		require.NoError(t, hold.Unlock(t.Context()))
+	}
+	require.Equal(t, 1, logs.count("level=WARN"))
+	require.Equal(t, 1, logs.count("would not on a cluster"))
 }

@@ -163,3 +163,36 @@ func TestLockThatIsLostInAFailoverIsToldToItsHolder(t *testing.T) {
 		c.LockWatchdogTimeout = 12 * time.Second
 	})
 }
+
+func TestLogInsOfSentinels(t *testing.T) {
+	t.Parallel()
+	const data, watch = "s3cret", "s3cret-watch"
+	for name, c := range map[string]struct {
+		sentinels string
+		cfg       config.Config
+		refusal   string
+	}{
+		"Own":     {watch, config.Config{Password: data, SentinelPassword: watch}, ""},
+		"None":    {"", config.Config{Password: data}, ""},
+		"Same":    {data, config.Config{Password: data}, ""}, // as Redisson, which tries that of the servers
+		"Wrong":   {watch, config.Config{Password: data, SentinelPassword: "wrong"}, "SentinelPassword"},
+		"Missing": {watch, config.Config{Password: data}, "SentinelPassword"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			options := []redistest.SentinelOption{redistest.WithReplicas(0), redistest.WithPassword(data)}
+			if c.sentinels != "" {
+				options = append(options, redistest.WithSentinelPassword(c.sentinels))
+			}
+			s := redistest.StartSentinel(t, options...)
+			c.cfg.Servers = config.Sentinel(s.MasterName(), s.Addresses()...)
+			if c.refusal != "" {
+				require.ErrorContains(t, refused(t, c.cfg), c.refusal)
+				return
+			}
+			client, err := redlatch.Open(t.Context(), c.cfg)
+			require.NoError(t, err)
+			require.NoError(t, client.Close())
+		})
+	}
+}

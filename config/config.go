@@ -23,8 +23,8 @@ type Config struct {
 	Username string
 	Password string
 
-	// SentinelUsername and SentinelPassword log in with AUTH on connections to the sentinels, which have users of their own; Username and
-	// Password never go there. Empty: no AUTH is sent. A user needs a password here too. Both may stand in the addresses of the
+	// SentinelUsername and SentinelPassword log in with AUTH on connections to the sentinels, which have users of their own.
+	// Empty: no AUTH is sent, and where the sentinels demand one, Username and Password, as Redisson does. A user needs a password here too. Both may stand in the addresses of the
 	// sentinels instead. With other topologies than Sentinel they are errors. YAML: sentinelUsername, sentinelPassword.
 	SentinelUsername string
 	SentinelPassword string

@@ -63,6 +63,9 @@ func (e *Engine) rerouted(moved func(key string) bool) {
 func explain(err error) error {
 	var failed *topology.NotSentError
 	if errors.As(err, &failed) {
+		if failed.Sentinel && serverSays(err, "WRONGPASS", "NOAUTH", "ERR invalid password") {
+			return fmt.Errorf("the sentinel %s refused user and password; check SentinelUsername and SentinelPassword: %w", failed.Address, failed.Err)
+		}
 		return fmt.Errorf("connect to %s: %w", failed.Address, explainReply(failed.Err))
 	}
 	return explainReply(err)

@@ -37,6 +37,8 @@ type Engine struct {
 	closed    chan struct{}  // closed when Close has done everything
 	closeOnce sync.Once
 
+	unsafeName sync.Once // a name that no cluster could take was told to the log
+
 	// mu guards everything below, and what tenures, holds, rooms and acquisitions say of theirs. It is never held over network I/O,
 	// nor while a caller's code runs.
 	mu       sync.Mutex

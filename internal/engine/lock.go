@@ -41,10 +41,12 @@ func NewLock(e *Engine, name string, kind Kind, o LockOptions) *Lock {
 		return l
 	}
 	l.Key = key
-	if e.servers.Clustered() {
-		if err := config.SlotSafe(key); err != nil {
-			l.invalid = fmt.Errorf("%w: %w", ErrBadName, err)
-		}
+	if err := config.SlotSafe(key); err != nil && e.servers.Clustered() {
+		l.invalid = fmt.Errorf("%w: %w", ErrBadName, err)
+	} else if err != nil {
+		e.unsafeName.Do(func() {
+			e.log.Warn("a lock's name works on this server, and would not on a cluster; not told again of other names", "error", err)
+		})
 	}
 	return l
 }

@@ -82,7 +82,7 @@ func (c *committer) commit(ctx context.Context, call lua.Call[lua.Grant], asking
 	c.mu.Lock()
 	if c.closed {
 		c.mu.Unlock()
-		return lua.Grant{}, &NotSentError{c.node.address, errRetired}
+		return lua.Grant{}, c.node.notSent(errRetired)
 	}
 	c.queue = append(c.queue, job)
 	if !c.working {
@@ -268,7 +268,7 @@ func (c *committer) countReplicas(ctx context.Context) error {
 		return nil
 	case err != nil:
 		c.hangUp()
-		return &NotSentError{c.node.address, err}
+		return c.node.notSent(err)
 	}
 	c.count, c.counted = readRole(text).replicas, time.Now()
 	return nil

@@ -49,6 +49,13 @@ func dial(ctx context.Context, cfg config.Config, network, address string, as ro
 		o.Username, o.Password, o.SelectDB = cfg.SentinelUsername, cfg.SentinelPassword, 0
 	}
 	client, err := rueidis.NewClient(o)
+	if as == sentinelRole && cfg.SentinelPassword == "" && cfg.Password != "" && says(err, "NOAUTH") {
+		if client != nil {
+			client.Close()
+		}
+		o.Username, o.Password = cfg.Username, cfg.Password // as Redisson, where the sentinels have no log-in of their own
+		client, err = rueidis.NewClient(o)
+	}
 	d.opened()
 	if err != nil {
 		if client != nil {

@@ -14,6 +14,7 @@ import (
 // Node is one server and the connections to it, which are made when they are needed first.
 type Node struct {
 	address string
+	as      role
 	dial    func(ctx context.Context, address string) (rueidis.Client, error)
 	keep    bool // the connection is somebody else's and stays open
 	commits *committer
@@ -33,14 +34,17 @@ type Node struct {
 
 // NotSentError says that a request never left: there was no connection, or none that the server let in.
 type NotSentError struct {
-	Address string
-	Err     error
+	Address  string
+	Sentinel bool // it was asked as a sentinel, which has a log-in of its own
+	Err      error
 }
 
 func (e *NotSentError) Error() string { return fmt.Sprintf("connect to %s: %v", e.Address, e.Err) }
 
 // Unwrap is what the network or the server said.
 func (e *NotSentError) Unwrap() error { return e.Err }
+
+func (n *Node) notSent(err error) error { return &NotSentError{n.address, n.as == sentinelRole, err} }
 
 // Address is what was dialled.
 func (n *Node) Address() string { return n.address }
@@ -51,7 +55,7 @@ func (n *Node) conn(ctx context.Context) (rueidis.Client, error) {
 	n.mu.Lock()
 	if n.closed {
 		n.mu.Unlock()
-		return nil, &NotSentError{n.address, errRetired}
+		return nil, n.notSent(errRetired)
 	}
 	if n.client != nil {
 		defer n.mu.Unlock()
@@ -66,7 +70,7 @@ func (n *Node) conn(ctx context.Context) (rueidis.Client, error) {
 	select {
 	case <-made:
 	case <-ctx.Done():
-		return nil, &NotSentError{n.address, endOf(ctx)}
+		return nil, n.notSent(endOf(ctx))
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -74,9 +78,9 @@ func (n *Node) conn(ctx context.Context) (rueidis.Client, error) {
 	case n.client != nil:
 		return n.client, nil
 	case n.closed:
-		return nil, &NotSentError{n.address, errRetired}
+		return nil, n.notSent(errRetired)
 	default:
-		return nil, &NotSentError{n.address, n.failed}
+		return nil, n.notSent(n.failed)
 	}
 }
 

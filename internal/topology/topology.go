@@ -102,7 +102,7 @@ func (t *Topology) borrow(client rueidis.Client) error {
 	if client.Mode() == rueidis.ClientModeCluster {
 		return errors.New("the rueidis client is that of a cluster; give its addresses by config.Cluster instead, so that slots can be followed")
 	}
-	n := t.newNode("the given client", func(context.Context, string) (rueidis.Client, error) { return client, nil })
+	n := t.newNode("the given client", dataRole, func(context.Context, string) (rueidis.Client, error) { return client, nil })
 	n.keep = true
 	t.nodes[nodeKey{n.address, dataRole}] = n
 	t.now.Store(single(n))
@@ -117,7 +117,7 @@ func (t *Topology) node(address string, as role) *Node {
 	n := t.nodes[key]
 	if n == nil {
 		network := t.cfg.Servers.Addresses()[0].Network
-		n = t.newNode(address, func(ctx context.Context, address string) (rueidis.Client, error) {
+		n = t.newNode(address, as, func(ctx context.Context, address string) (rueidis.Client, error) {
 			return dial(ctx, t.cfg, network, address, as)
 		})
 		t.nodes[key] = n
@@ -125,8 +125,8 @@ func (t *Topology) node(address string, as role) *Node {
 	return n
 }
 
-func (t *Topology) newNode(address string, dial func(context.Context, string) (rueidis.Client, error)) *Node {
-	n := &Node{address: address, dial: dial, newHub: t.newHub}
+func (t *Topology) newNode(address string, as role, dial func(context.Context, string) (rueidis.Client, error)) *Node {
+	n := &Node{address: address, as: as, dial: dial, newHub: t.newHub}
 	n.life, n.end = context.WithCancel(t.life)
 	n.commits = newCommitter(n, t.cfg, t.log)
 	return n
