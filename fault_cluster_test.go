@@ -1,9 +1,12 @@
 package redlatch_test
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
+	"os"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -272,9 +275,11 @@ func TestMessagesOnAnOldClusterArePlain(t *testing.T) {
 }
 
 // However many locks are waited for, there is one connection for messages to each node, and no channel of ours is left in the end.
+// REDLATCH_WAITERS is how many.
 func TestManyWaitersOnAClusterShareItsNodesConnections(t *testing.T) {
 	t.Parallel()
-	const locks = 1500
+	locks, err := strconv.Atoi(cmp.Or(os.Getenv("REDLATCH_WAITERS"), "1500"))
+	require.NoError(t, err)
 	f := newFleet(t, redistest.StartCluster(t, redistest.WithReplicas(0)), deaf, func(c *config.Config) { c.SubscriptionLinger = config.NoLinger })
 	subscribers := func() (connections, channels int) {
 		for _, n := range f.cluster.Masters(t) {

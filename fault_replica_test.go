@@ -265,7 +265,9 @@ func TestReplicaThatLeavesAndReturnsIsCountedAnew(t *testing.T) {
 	p.release(p.take(t.Context(), p.lock()))
 	replica := p.servers.Replicas()[0]
 	replica.Kill(t)
-	p.until(func() bool { return strings.Contains(p.server.Do(t, "INFO", "replication").Text(), "connected_slaves:0") }, "the master to notice")
+	p.until(func() bool {
+		return strings.Contains(p.server.Do(t, "INFO", "replication").Text(), "connected_slaves:0")
+	}, "the master to notice")
 	for range 3 {
 		p.release(p.take(t.Context(), p.lock()))
 	}

@@ -72,7 +72,7 @@ func Open(ctx context.Context, cfg config.Config, o Options) (*Topology, error) 
 
 func (t *Topology) open(ctx context.Context, borrowed rueidis.Client) error {
 	if borrowed != nil {
-		return t.borrow(borrowed)
+		return t.borrow(ctx, borrowed)
 	}
 	switch t.cfg.Servers.Mode() {
 	case config.ModeCluster:
@@ -98,7 +98,7 @@ func (t *Topology) open(ctx context.Context, borrowed rueidis.Client) error {
 }
 
 // borrow makes a topology of a connection that the caller brings along.
-func (t *Topology) borrow(client rueidis.Client) error {
+func (t *Topology) borrow(ctx context.Context, client rueidis.Client) error {
 	if client.Mode() == rueidis.ClientModeCluster {
 		return errors.New("the rueidis client is that of a cluster; give its addresses by config.Cluster instead, so that slots can be followed")
 	}
@@ -106,7 +106,7 @@ func (t *Topology) borrow(client rueidis.Client) error {
 	n.keep = true
 	t.nodes[nodeKey{n.address, dataRole}] = n
 	t.now.Store(single(n))
-	return nil
+	return t.probeSlots(ctx, n)
 }
 
 // node finds or makes the node of an address.
