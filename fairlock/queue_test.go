@@ -184,7 +184,7 @@ func TestFiveHundredWaitersAllGetTheirTurn(t *testing.T) {
 	for range clients {
 		lock := fairlock.New(open(t, s, deaf), name)
 		for range each {
-			calls = append(calls, start(t, lock))
+			calls = append(calls, start(t, lock, redlatch.WithWait(time.Minute)))
 		}
 	}
 	until(t, func() bool { return len(queued(t, s)) == len(calls) })
