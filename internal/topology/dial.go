@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/tls"
 	"net"
-	"sync"
 	"time"
 
 	"github.com/redis/rueidis"
@@ -27,9 +26,9 @@ const (
 	sentinelRole
 )
 
-// dial makes the connection that all requests to one server share. ctx bounds the connecting, together with ConnectTimeout.
-func dial(ctx context.Context, cfg config.Config, network, address string, as role) (rueidis.Client, error) {
-	d := &dialer{network: network, opening: ctx}
+// dial makes the connection that all requests to one server share, bounded by ConnectTimeout. It, and all that the client makes later,
+// end with life, also while they shake hands.
+func dial(life context.Context, cfg config.Config, network, address string, as role) (rueidis.Client, error) {
 	o := rueidis.ClientOption{
 		InitAddress:       []string{address},
 		Username:          cfg.Username,
@@ -43,7 +42,7 @@ func dial(ctx context.Context, cfg config.Config, network, address string, as ro
 		PipelineMultiplex: -1,   // one connection: requests of one lock arrive in the order of their sending
 		Dialer:            net.Dialer{Timeout: cfg.ConnectTimeout, KeepAlive: pingInterval(cfg)},
 		ConnWriteTimeout:  cfg.Timeout,
-		DialCtxFn:         d.dial,
+		DialCtxFn:         dialer{network, life}.dial,
 	}
 	if as == sentinelRole {
 		o.Username, o.Password, o.SelectDB = cfg.SentinelUsername, cfg.SentinelPassword, 0
@@ -56,58 +55,50 @@ func dial(ctx context.Context, cfg config.Config, network, address string, as ro
 		o.Username, o.Password = cfg.Username, cfg.Password // as Redisson, where the sentinels have no log-in of their own
 		client, err = rueidis.NewClient(o)
 	}
-	d.opened()
 	if err != nil {
 		if client != nil {
 			client.Close()
 		}
-		if ctx.Err() != nil {
-			err = endOf(ctx)
+		if life.Err() != nil {
+			err = endOf(life)
 		}
 		return nil, err
 	}
 	return client, nil
 }
 
-// dialer makes the connections. Those of the opening end with its context, also while they shake hands; later ones belong to no
-// call.
+// dialer makes the connections to one server.
 type dialer struct {
 	network string
-
-	mu      sync.Mutex
-	opening context.Context // guarded by mu, like the rest; nil when the client is open
-	stops   []func() bool
+	life    context.Context
 }
 
-func (d *dialer) dial(ctx context.Context, address string, nd *net.Dialer, t *tls.Config) (net.Conn, error) {
-	d.mu.Lock()
-	opening := d.opening
-	d.mu.Unlock()
-	if opening != nil {
-		ctx = opening
-	}
+func (d dialer) dial(ctx context.Context, address string, nd *net.Dialer, t *tls.Config) (net.Conn, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(d.life, cancel)()
 	conn, err := d.connect(ctx, address, nd, t)
-	if err == nil && opening != nil {
-		d.mu.Lock()
-		d.stops = append(d.stops, context.AfterFunc(opening, func() { _ = conn.Close() }))
-		d.mu.Unlock()
+	if err != nil {
+		return nil, err
 	}
-	return conn, err
+	return mortalConn{conn, context.AfterFunc(d.life, func() { _ = conn.Close() })}, nil
 }
 
-func (d *dialer) connect(ctx context.Context, address string, nd *net.Dialer, t *tls.Config) (net.Conn, error) {
+func (d dialer) connect(ctx context.Context, address string, nd *net.Dialer, t *tls.Config) (net.Conn, error) {
 	if t != nil {
 		return (&tls.Dialer{NetDialer: nd, Config: t}).DialContext(ctx, d.network, address)
 	}
 	return nd.DialContext(ctx, d.network, address)
 }
 
-// opened lets the connections outlive the opening.
-func (d *dialer) opened() {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	for _, stop := range d.stops {
-		stop()
-	}
-	d.opening, d.stops = nil, nil
+// mortalConn ends with its node.
+type mortalConn struct {
+	net.Conn
+	forget func() bool
+}
+
+// Close closes the connection, and needs no end any more.
+func (c mortalConn) Close() error {
+	c.forget()
+	return c.Conn.Close()
 }
