@@ -124,6 +124,10 @@ func TestDemoEndsWithAVerdictAndItsExitCode(t *testing.T) {
 	require.Equal(t, 0, code)
 	lines := strings.Split(strings.TrimSpace(stdout), "\n")
 	require.Contains(t, lines[len(lines)-1], `"event":"verdict","ok":true`)
+
+	code, stdout, stderr = here(t, "demo", "--for", "1s", "--hold", "5ms", "--lease", "300ms", "--kind", "read-write")
+	require.Equal(t, 0, code, stderr)
+	require.Regexp(t, `(?m)^OK      \d+ sections \(\d+ wrote, \d+ read, up to \d at once\) by 4 workers, counter \d+, overlaps 0$`, stdout)
 }
 
 func TestDemoWithoutAServerIsUnavailable(t *testing.T) {

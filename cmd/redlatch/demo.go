@@ -43,7 +43,7 @@ says whether the lock did its work.
 
 Without --redis it brings its own server: an embedded one, with --java a real
 redis-server, since Redisson needs one. Ctrl-C ends it early.`,
-		Example: "  redlatch demo\n  redlatch demo --workers 8 --for 10s\n  redlatch demo --java\n  redlatch demo --redis redis://127.0.0.1:6379\n  redlatch demo --json | jq 'select(.event == \"verdict\")'",
+		Example: "  redlatch demo\n  redlatch demo --workers 8 --for 10s\n  redlatch demo --kind read-write\n  redlatch demo --java\n  redlatch demo --redis redis://127.0.0.1:6379\n  redlatch demo --json | jq 'select(.event == \"verdict\")'",
 		Args:    noArgs,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return f.run(cmd.Context(), std) },
 	}

@@ -8,13 +8,16 @@ import (
 
 // Contention is work that proves exclusion: threads of the JVM that take a lock and, inside, increment a counter in
 // Redis by a GET and a later SET, while they stand in a second key that counts who is inside. Whatever process does the
-// same with the same keys joins in; when the lock fails, the counter misses sections and somebody sees company.
+// same with the same keys joins in; when the lock fails, the counter misses sections and somebody sees company. Sections under a
+// read lock are Shared: they find out if the counter changes while they read.
 type Contention struct {
 	Lock       Lock
 	Threads    int           // 1…512; 0 is 1
 	Sections   int           // of each thread; 0 is 1 for Hammer, and until Stop for Contend
 	CounterKey string        // a decimal number
 	InsideKey  string        // incremented on entry, decremented on leaving; "" is CounterKey + ":inside"
+	BesideKey  string        // the InsideKey of those who must stay outside meanwhile, such as writers for a reader; "" is nobody
+	Shared     bool          // the sections only read the counter, and may have company of their own sort
 	Lease      time.Duration // 0 is none: the watchdog renews
 	Hold       time.Duration // sleep between GET and SET, up to 10 min
 	Pause      time.Duration // sleep after each section, up to 10 min
@@ -23,7 +26,7 @@ type Contention struct {
 // ContentionResult is what the threads have done and seen, all together.
 type ContentionResult struct {
 	Sections   int64         // that were finished, release included
-	Overlaps   int64         // entries that found somebody inside: 0 if the lock excludes
+	Overlaps   int64         // sections that found somebody inside who should not be: 0 if the lock excludes
 	MaxInside  int64         // the most that were inside at once
 	Errors     int64         // threads that ended with an error
 	FirstError *JavaError    // the first of them; nil for none
@@ -56,6 +59,7 @@ func (c *Client) Contend(work Contention, onEvent func(Event)) *Contending {
 func (c *Client) contention(op string, work *Contention) *request {
 	req := &request{Op: op, Client: c.name, Lock: &work.Lock, workload: &workload{
 		Threads: work.Threads, Sections: work.Sections, CounterKey: work.CounterKey, InsideKey: work.InsideKey,
+		BesideKey: work.BesideKey, Shared: work.Shared,
 		HoldMs: *milliseconds(&work.Hold), PauseMs: *milliseconds(&work.Pause),
 	}}
 	if work.Lease != 0 {

@@ -51,6 +51,49 @@ func TestHammerSeesOverlapsWhereNothingExcludes(t *testing.T) {
 	require.Less(t, counter, 20)
 }
 
+// readersAndWriters hammers at two locks, whose sections must exclude each other but for readers among themselves.
+func readersAndWriters(t *testing.T, read, write javaagent.Lock) (readers, writers javaagent.ContentionResult) {
+	t.Helper()
+	ctx, client := bounded(t), open(t)
+	reading, writing := key(t, "readers"), key(t, "writers")
+	var errs [2]error
+	var both sync.WaitGroup
+	both.Go(func() {
+		readers, errs[0] = client.Hammer(ctx, javaagent.Contention{
+			Lock: read, Threads: 4, Sections: 10, CounterKey: key(t, "counter"), InsideKey: reading, BesideKey: writing, Shared: true,
+			Hold: 5 * time.Millisecond,
+		})
+	})
+	both.Go(func() {
+		writers, errs[1] = client.Hammer(ctx, javaagent.Contention{
+			Lock: write, Threads: 2, Sections: 10, CounterKey: key(t, "counter"), InsideKey: writing, BesideKey: reading,
+			Hold: 5 * time.Millisecond,
+		})
+	})
+	both.Wait()
+	require.NoError(t, errs[0])
+	require.NoError(t, errs[1])
+	return readers, writers
+}
+
+func TestHammerLetsReadersShareAndWritersNot(t *testing.T) {
+	readers, writers := readersAndWriters(t, javaagent.Read(key(t, "lock")), javaagent.Write(key(t, "lock")))
+	require.Zero(t, readers.Overlaps)
+	require.Zero(t, writers.Overlaps)
+	require.Equal(t, int64(40), readers.Sections)
+	require.Greater(t, readers.MaxInside, int64(1), "readers were inside together")
+	require.Equal(t, int64(1), writers.MaxInside)
+	require.Equal(t, "20", server.Do(t, "GET", key(t, "counter")).Text(), "only writers count")
+}
+
+// Two names are two locks, so a reader finds a writer beside it, and the other way round.
+func TestHammerSeesAReaderBesideAWriter(t *testing.T) {
+	readers, writers := readersAndWriters(t, javaagent.Read(key(t, "one")), javaagent.Write(key(t, "other")))
+	require.Positive(t, readers.Overlaps)
+	require.Positive(t, writers.Overlaps)
+	require.Equal(t, int64(1), writers.MaxInside, "writers exclude each other still")
+}
+
 func TestHammerReportsAThreadsError(t *testing.T) {
 	server.Do(t, "SET", key(t, "lock"), "no hash")
 	result, err := open(t).Hammer(bounded(t), javaagent.Contention{

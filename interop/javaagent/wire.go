@@ -33,6 +33,8 @@ type workload struct {
 	Sections   int    `json:"sections,omitempty"`
 	CounterKey string `json:"counterKey"`
 	InsideKey  string `json:"insideKey,omitempty"`
+	BesideKey  string `json:"besideKey,omitempty"`
+	Shared     bool   `json:"shared,omitempty"`
 	HoldMs     int64  `json:"holdMs,omitempty"`
 	PauseMs    int64  `json:"pauseMs,omitempty"`
 }

@@ -22,12 +22,22 @@ const (
 	Failed    EventKind = "failed"    // has ended because of the error in Detail
 )
 
+// Mode is what a section does under a lock that has a side for readers and one for writers; "" where there is one side only.
+type Mode string
+
+// The modes.
+const (
+	Reads  Mode = "read"  // looks at the counter, maybe together with others
+	Writes Mode = "write" // changes it, alone
+)
+
 // Event is one step of one worker.
 type Event struct {
 	At      time.Duration // since the start of the demo
 	Worker  string
 	Kind    EventKind
 	Section int // the worker's own count, from 1; 0 where there is none
+	Mode    Mode
 	Took    time.Duration
 	Detail  string
 }
@@ -39,11 +49,12 @@ const (
 	idle state = iota
 	waits
 	holds
+	reads // holds it together with others
 	dead  // crashed, and its lease still runs
 	ended // left, failed, or crashed and its lease is over
 )
 
-// stateAfter is what follows from an event; Company changes nothing.
+// stateAfter is what follows from an event, but for Acquired by a reader; Company changes nothing.
 var stateAfter = map[EventKind]state{
 	Waiting: waits, Acquired: holds, Released: idle, Lost: idle, Crashed: dead, Restarted: idle, Left: ended, Failed: ended,
 }
@@ -59,6 +70,7 @@ type span struct {
 	worker           string
 	waiting          time.Duration // when it began to wait
 	from, to         time.Duration
+	reading          bool // others that read may be inside, too
 	crashed, expired bool // it did not end by a release: the worker crashed, or lost the lock
 	crashedAt        time.Duration
 }
@@ -68,7 +80,8 @@ type row struct {
 	name     string
 	segments []segment // by time; the first one starts at 0
 	sections int       // that it left by a release
-	wrote    int64     // sections that it says have counted
+	read     int       // those among them that only read
+	done     Share     // what it says to have done
 	stay     span      // the present or last one
 }
 
@@ -133,7 +146,7 @@ func (b *Board) recordLocked(e Event) {
 	r := b.rowLocked(e.Worker)
 	switch e.Kind {
 	case Waiting:
-		r.stay = span{worker: r.name, waiting: e.At}
+		r.stay = span{worker: r.name, waiting: e.At, reading: e.Mode == Reads}
 	case Acquired:
 		e.Took = e.At - r.stay.waiting
 		r.stay.from = e.At
@@ -150,12 +163,18 @@ func (b *Board) recordLocked(e Event) {
 	switch e.Kind {
 	case Released:
 		r.sections++
+		if e.Mode == Reads {
+			r.read++
+		}
 	case Lost:
 		b.lost++
 	case Company:
 		b.company++
 	}
 	if s, changes := stateAfter[e.Kind]; changes {
+		if s == holds && e.Mode == Reads {
+			s = reads
+		}
 		r.enter(s, e.At)
 	}
 	if e.Kind == Crashed {
@@ -173,11 +192,12 @@ func (b *Board) rowLocked(name string) *row {
 	panic("demo: no worker " + name)
 }
 
-// wrote notes how many sections of a worker have counted.
-func (b *Board) wrote(worker string, n int64) {
+// finished notes what a worker says to have done.
+func (b *Board) finished(worker string, done Share) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.rowLocked(worker).wrote = n
+	done.Worker = worker
+	b.rowLocked(worker).done = done
 }
 
 // found adds entries with company that a worker has counted by itself.

@@ -27,6 +27,23 @@ type Kind struct {
 	Name string
 	New  func(client *redlatch.Client, name string) redlatch.Locker
 	Java func(name string) javaagent.Lock
+	// Reader and JavaReader are the side of the lock for sections that only read, beside each other but not beside New's; nil: there
+	// is no such side.
+	Reader     func(client *redlatch.Client, name string) redlatch.Locker
+	JavaReader func(name string) javaagent.Lock
+}
+
+// mode is what a worker does in one of its sections. Where there is a side for readers two of three sections read, and the turns to write are
+// spread over the workers. A worker that waits to write does not read meanwhile, so that readers can't keep writers out for ever.
+func (k Kind) mode(worker, section int) Mode {
+	switch {
+	case k.Reader == nil:
+		return ""
+	case (worker+section)%3 == 0:
+		return Writes
+	default:
+		return Reads
+	}
 }
 
 var kinds = []Kind{
@@ -46,9 +63,11 @@ var kinds = []Kind{
 		Java: javaagent.Fenced,
 	},
 	{
-		Name: "read-write", // its write side: the sections change what they read
-		New:  func(c *redlatch.Client, name string) redlatch.Locker { return rwlock.New(c, name).Write() },
-		Java: javaagent.Write,
+		Name:       "read-write",
+		New:        func(c *redlatch.Client, name string) redlatch.Locker { return rwlock.New(c, name).Write() },
+		Java:       javaagent.Write,
+		Reader:     func(c *redlatch.Client, name string) redlatch.Locker { return rwlock.New(c, name).Read() },
+		JavaReader: javaagent.Read,
 	},
 	{
 		Name: "multi", // of three plain ones
@@ -137,6 +156,7 @@ type Info struct {
 	Workers []string
 	For     time.Duration
 	Lease   time.Duration
+	Readers bool // some sections only read, and are inside together
 }
 
 // Viewer is shown the demo. Begin comes first and End last; the calls come one after the other, from several goroutines, and must
@@ -176,11 +196,24 @@ func Run(ctx context.Context, o Options, v Viewer) (verdict Verdict, err error) 
 }
 
 // keys are what the lock protects. They are this run's own, so that two demos on one server can share a lock but not a counter.
-type keys struct{ counter, inside string }
+// On a cluster they are in one slot.
+type keys struct{ counter, inside, reading string }
 
 func newKeys() keys {
-	counter := "redlatch-demo:" + uuid.NewString()
-	return keys{counter, counter + ":inside"}
+	counter := "redlatch-demo:{" + uuid.NewString() + "}"
+	return keys{counter, counter + ":inside", counter + ":reading"}
+}
+
+// gauges are the key that counts who is inside in a mode, and the key of those who must stay outside meanwhile beside them, "" for none.
+func (k keys) gauges(m Mode) (own, beside string) {
+	switch m {
+	case Reads:
+		return k.reading, k.inside
+	case Writes:
+		return k.inside, k.reading
+	default:
+		return k.inside, ""
+	}
 }
 
 // stage is what all workers share.
@@ -197,7 +230,7 @@ type stage struct {
 
 // play runs the workers until the time is over.
 func (s *stage) play(ctx context.Context, about string, v Viewer) (Verdict, error) {
-	info := Info{Lock: s.Name, Kind: s.Kind.Name, Server: about, For: s.For, Lease: s.Lease}
+	info := Info{Lock: s.Name, Kind: s.Kind.Name, Server: about, For: s.For, Lease: s.Lease, Readers: s.Kind.Reader != nil}
 	for i := range s.Workers {
 		info.Workers = append(info.Workers, fmt.Sprintf("go-%d", i+1))
 	}
@@ -214,7 +247,7 @@ func (s *stage) play(ctx context.Context, about string, v Viewer) (Verdict, erro
 	var running sync.WaitGroup
 	failures := make([]error, s.Workers+1)
 	for i := range s.Workers {
-		w := &worker{stage: s, name: info.Workers[i]}
+		w := &worker{stage: s, name: info.Workers[i], number: i}
 		running.Go(func() { failures[i] = w.run(stop) })
 	}
 	if s.jvm != nil {
@@ -232,8 +265,8 @@ func (s *stage) play(ctx context.Context, about string, v Viewer) (Verdict, erro
 func (s *stage) cleanUp() error {
 	ctx, cancel := context.WithTimeout(context.Background(), commandTimeout)
 	defer cancel()
-	if err := s.data.Do(ctx, s.data.B().Del().Key(s.keys.counter, s.keys.inside).Build()).Error(); err != nil {
-		return fmt.Errorf("remove the demo's keys %s and %s: %w", s.keys.counter, s.keys.inside, err)
+	if err := s.data.Do(ctx, s.data.B().Del().Key(s.keys.counter, s.keys.inside, s.keys.reading).Build()).Error(); err != nil {
+		return fmt.Errorf("remove the demo's keys %s…: %w", s.keys.counter, err)
 	}
 	return nil
 }

@@ -61,7 +61,7 @@ func requireExclusion(t *testing.T, v Verdict) {
 	require.Empty(t, v.Problems)
 	require.True(t, v.OK())
 	require.Zero(t, v.Overlaps)
-	require.Equal(t, v.Sections, v.Counter)
+	require.Equal(t, v.Sections-v.Reads, v.Counter)
 	require.Positive(t, v.Sections)
 }
 
@@ -85,6 +85,13 @@ func TestLockOfEachKindExcludesOnTheEmbeddedServer(t *testing.T) {
 			require.Equal(t, 4, w.saw(Left))
 			require.EqualValues(t, v.Sections, w.saw(Released))
 			require.Nil(t, v.Crash)
+			if kind.Reader == nil {
+				require.Zero(t, v.Reads)
+				return
+			}
+			require.Positive(t, v.Reads)
+			require.Positive(t, v.Counter, "writers came in, too")
+			require.Greater(t, v.Together, 1, "readers were inside together")
 		})
 	}
 }
@@ -104,6 +111,18 @@ func TestLockOfACrashedWorkerGoesOnWhenItsLeaseIsOver(t *testing.T) {
 	require.Equal(t, 1, w.saw(Restarted))
 }
 
+func TestReadersAndWritersWaitForTheLeaseOfACrashedWriter(t *testing.T) {
+	o := brief(t)
+	o.Crash, o.Kind = true, readWrite(t)
+	var w watcher
+	v, err := Run(t.Context(), o, &w)
+	require.NoError(t, err)
+	requireExclusion(t, v)
+	require.NotNil(t, v.Crash)
+	require.NotEmpty(t, v.Crash.Next)
+	require.GreaterOrEqual(t, v.Crash.After, v.Crash.Lease, "somebody had the lock before the dead writer's lease was over")
+}
+
 func TestLockExcludesOnARealServerAndLeavesNothingBehind(t *testing.T) {
 	server := redistest.Start(t)
 	o := brief(t)
@@ -116,17 +135,30 @@ func TestLockExcludesOnARealServerAndLeavesNothingBehind(t *testing.T) {
 
 // A JVM and Go workers: the only test that starts Java here, the rest of that is in interop.
 func TestJavaContends(t *testing.T) {
-	o := brief(t)
-	o.Workers, o.Java, o.For, o.Hold = 1, true, 4*time.Second, 20*time.Millisecond
-	var w watcher
-	v, err := Run(t.Context(), o, &w)
-	require.NoError(t, err)
-	requireExclusion(t, v)
-	require.Contains(t, w.info.Java, "Redisson ")
-	require.Contains(t, w.info.Server, "redis-server")
-	require.Equal(t, "java-1", v.Workers[1].Worker)
-	require.Positive(t, v.Workers[0].Sections)
-	require.Positive(t, v.Workers[1].Sections)
+	for _, name := range []string{"plain", "read-write"} {
+		t.Run(name, func(t *testing.T) {
+			o := brief(t)
+			var err error
+			o.Kind, err = KindNamed(name)
+			require.NoError(t, err)
+			o.Workers, o.Java, o.For, o.Hold = 1, true, 4*time.Second, 20*time.Millisecond
+			o.Lease = o.For // nobody crashes, and a JVM that starts up stops for a while now and then
+			var w watcher
+			v, err := Run(t.Context(), o, &w)
+			require.NoError(t, err)
+			requireExclusion(t, v)
+			require.Contains(t, w.info.Java, "Redisson ")
+			require.Contains(t, w.info.Server, "redis-server")
+			require.Equal(t, "java-1", v.Workers[1].Worker)
+			require.Positive(t, v.Workers[0].Sections)
+			java := v.Workers[1]
+			require.Positive(t, java.Sections)
+			if o.Kind.Reader != nil {
+				require.Positive(t, java.Reads)
+				require.Greater(t, java.Sections, java.Reads, "and it wrote")
+			}
+		})
+	}
 }
 
 // noLock gives everybody a lock of its own, so that it excludes nobody.
@@ -157,6 +189,67 @@ func TestLockThatDoesNotExcludeIsFoundOut(t *testing.T) {
 	require.Less(t, v.Counter, v.Sections, "updates are lost")
 	require.Len(t, v.Problems, 2, "one for the overlaps, one for the counter")
 	require.Positive(t, w.saw(Company))
+}
+
+func readWrite(t *testing.T) Kind {
+	t.Helper()
+	kind, err := KindNamed("read-write")
+	require.NoError(t, err)
+	return kind
+}
+
+// Each half of a read/write lock can fail by itself.
+func TestReadWriteLockThatDoesNotExcludeIsFoundOut(t *testing.T) {
+	var number atomic.Int64
+	none := func(c *redlatch.Client, _ string) redlatch.Locker { return noLock{c, &number} }
+	for name, broken := range map[string]func(*Kind){
+		"reader beside a writer": func(k *Kind) { k.Reader = none },
+		"two writers":            func(k *Kind) { k.New = none },
+		"nobody excluded":        func(k *Kind) { k.New, k.Reader = none, none },
+		"readers alone exclude":  func(k *Kind) { k.New, k.Reader = k.Reader, k.New },
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := brief(t)
+			o.Kind = readWrite(t)
+			broken(&o.Kind)
+			var w watcher
+			v, err := Run(t.Context(), o, &w)
+			require.NoError(t, err)
+			require.False(t, v.OK())
+			require.Positive(t, v.Overlaps)
+			require.Contains(t, v.Problems[0], "found somebody else inside")
+			require.Positive(t, w.saw(Company))
+			if name == "reader beside a writer" {
+				require.Equal(t, v.Sections-v.Reads, v.Counter, "no update is lost, so the gauges alone tell")
+			}
+		})
+	}
+}
+
+func TestReaderNoticesACounterThatMoves(t *testing.T) {
+	cfg := config.Config{Servers: config.Single(redistest.Start(t).URL())}
+	client, err := redlatch.Open(t.Context(), cfg)
+	require.NoError(t, err)
+	defer client.Close()
+	hold, err := rlock.New(client, "order:1001").Lock(t.Context())
+	require.NoError(t, err)
+	data, err := dial(cfg)
+	require.NoError(t, err)
+	defer data.Close()
+	reader := &worker{name: "go-1", stage: &stage{data: data, keys: newKeys(), board: newBoard([]string{"go-1"}, false, new(watcher))}}
+
+	require.NoError(t, reader.write(hold, 7))
+	require.NoError(t, reader.compare(hold, 7, true))
+	require.Zero(t, reader.board.company)
+	require.NoError(t, reader.compare(hold, 6, false))
+	require.Zero(t, reader.board.company, "the company was told on entry, and counts once")
+	require.NoError(t, reader.compare(hold, 6, true))
+	require.Equal(t, 1, reader.board.company)
+	require.Equal(t, Share{Sections: 4, Reads: 3}, reader.done)
+
+	require.NoError(t, hold.Unlock(t.Context()))
+	require.NoError(t, reader.compare(hold, 6, true))
+	require.Equal(t, 1, reader.board.company, "who has no lock any more can't blame it")
 }
 
 func TestEndOfTheContextEndsTheDemoWithAVerdict(t *testing.T) {

@@ -54,14 +54,41 @@ func (j *jvm) close() error {
 
 // contend lets the JVM do the same sections as the Go workers, until stop ends.
 func (j *jvm) contend(stop context.Context, s *stage) error {
-	running := j.client.Contend(javaagent.Contention{
-		Lock: s.Kind.Java(s.Name), CounterKey: s.keys.counter, InsideKey: s.keys.inside, Hold: s.Hold, Pause: s.Hold / 4,
-	}, func(e javaagent.Event) {
-		s.board.tell(Event{At: s.board.since(e.At), Worker: javaName, Kind: EventKind(e.Kind), Section: int(e.Section)})
+	var done Share
+	var err error
+	for section := 1; err == nil && stop.Err() == nil; section++ {
+		mode := s.Kind.mode(s.Workers, section)
+		var result javaagent.ContentionResult
+		result, err = j.section(stop, s, section, mode)
+		s.board.found(int(result.Overlaps))
+		if result.Sections > 0 {
+			done.add(mode)
+		}
+	}
+	s.board.finished(javaName, done)
+	if err != nil {
+		s.board.say(Event{Worker: javaName, Kind: Failed, Detail: err.Error()})
+		return fmt.Errorf("%s: %w", javaName, err)
+	}
+	s.board.say(Event{Worker: javaName, Kind: Left})
+	return nil
+}
+
+// section is one section, and the pause after it; none when stop ends before the lock is there.
+func (j *jvm) section(stop context.Context, s *stage, number int, mode Mode) (javaagent.ContentionResult, error) {
+	work := javaagent.Contention{
+		Lock: s.Kind.Java(s.Name), Sections: 1, CounterKey: s.keys.counter, Hold: s.Hold, Pause: s.Hold / 4, Shared: mode == Reads,
+	}
+	if mode == Reads {
+		work.Lock = s.Kind.JavaReader(s.Name)
+	}
+	work.InsideKey, work.BesideKey = s.keys.gauges(mode)
+	running := j.client.Contend(work, func(e javaagent.Event) {
+		s.board.tell(Event{At: s.board.since(e.At), Worker: javaName, Kind: EventKind(e.Kind), Section: number, Mode: mode})
 	})
 	select {
 	case <-stop.Done():
-	case <-running.Done(): // by itself only with an error
+	case <-running.Done():
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(stop), javaBound)
 	defer cancel()
@@ -70,14 +97,7 @@ func (j *jvm) contend(stop context.Context, s *stage) error {
 	if err == nil {
 		err = stopErr
 	}
-	s.board.wrote(javaName, result.Sections)
-	s.board.found(int(result.Overlaps))
-	if err != nil {
-		s.board.say(Event{Worker: javaName, Kind: Failed, Detail: err.Error()})
-		return fmt.Errorf("%s: %w", javaName, err)
-	}
-	s.board.say(Event{Worker: javaName, Kind: Left})
-	return nil
+	return result, err
 }
 
 // redissonYAML is the configuration for the server that the Go workers use. JSON is YAML, and quotes every password

@@ -48,9 +48,10 @@ func headline(i Info) string {
 func words(e Event) string {
 	switch e.Kind {
 	case Waiting:
-		return fmt.Sprintf("waits     section %d", e.Section)
+		return fmt.Sprintf("waits     %ssection %d", map[Mode]string{Reads: "to read, ", Writes: "to write, "}[e.Mode], e.Section)
 	case Acquired:
-		return fmt.Sprintf("holds     section %d, waited %s", e.Section, short(e.Took))
+		verb := map[Mode]string{Reads: "reads", Writes: "writes", "": "holds"}[e.Mode]
+		return fmt.Sprintf("%-9s section %d, waited %s", verb, e.Section, short(e.Took))
 	case Released:
 		return fmt.Sprintf("releases  section %d, held %s", e.Section, short(e.Took))
 	case Crashed:
@@ -105,13 +106,19 @@ func shares(workers []Share) string {
 	parts := make([]string, len(workers))
 	for i, w := range workers {
 		parts[i] = fmt.Sprintf("%s %d", w.Worker, w.Sections)
+		if w.Reads > 0 {
+			parts[i] += fmt.Sprintf(" (%d read)", w.Reads)
+		}
 	}
 	return "sections by worker: " + strings.Join(parts, ", ")
 }
 
 func score(v Verdict) string {
-	return fmt.Sprintf("%s by %s, counter %d, overlaps %d",
-		plural(v.Sections, "section"), plural(int64(len(v.Workers)), "worker"), v.Counter, v.Overlaps)
+	sections := plural(v.Sections, "section")
+	if v.Reads > 0 {
+		sections += fmt.Sprintf(" (%d wrote, %d read, up to %d at once)", v.Sections-v.Reads, v.Reads, v.Together)
+	}
+	return fmt.Sprintf("%s by %s, counter %d, overlaps %d", sections, plural(int64(len(v.Workers)), "worker"), v.Counter, v.Overlaps)
 }
 
 // short is a duration with three digits.
@@ -157,6 +164,7 @@ type jsonEvent struct {
 	Event   EventKind `json:"event"`
 	Worker  string    `json:"worker"`
 	Section int       `json:"section,omitempty"`
+	Mode    Mode      `json:"mode,omitempty"`
 	TookMs  *float64  `json:"tookMs,omitempty"`
 	Detail  string    `json:"detail,omitempty"`
 }
@@ -164,7 +172,7 @@ type jsonEvent struct {
 // Event writes one step. tookMs is the time waited for "acquired", held for "released" and "lost", and what was left of the
 // lease for "crashed".
 func (j *JSON) Event(e Event) {
-	out := jsonEvent{AtMs: millis(e.At), Event: e.Kind, Worker: e.Worker, Section: e.Section, Detail: e.Detail}
+	out := jsonEvent{AtMs: millis(e.At), Event: e.Kind, Worker: e.Worker, Section: e.Section, Mode: e.Mode, Detail: e.Detail}
 	switch e.Kind {
 	case Acquired, Released, Lost, Crashed:
 		took := millis(e.Took)
@@ -179,6 +187,8 @@ type jsonVerdict struct {
 	Problems []string       `json:"problems"`
 	TookMs   float64        `json:"tookMs"`
 	Sections int64          `json:"sections"`
+	Reads    int64          `json:"reads,omitempty"`
+	Together int            `json:"readersAtOnce,omitempty"`
 	Counter  int64          `json:"counter"`
 	Overlaps int            `json:"overlaps"`
 	Lost     int            `json:"lost"`
@@ -204,13 +214,14 @@ type jsonCrash struct {
 type jsonSections struct {
 	Worker   string `json:"worker"`
 	Sections int64  `json:"sections"`
+	Reads    int64  `json:"reads,omitempty"`
 }
 
 // End writes the verdict.
 func (j *JSON) End(v Verdict) {
 	out := jsonVerdict{
-		Event: "verdict", OK: v.OK(), Problems: v.Problems, TookMs: millis(v.Took), Sections: v.Sections, Counter: v.Counter,
-		Overlaps: v.Overlaps, Lost: v.Lost, HandOff: jsonHandOff{v.HandOffs, millis(v.P50), millis(v.P99)},
+		Event: "verdict", OK: v.OK(), Problems: v.Problems, TookMs: millis(v.Took), Sections: v.Sections, Reads: v.Reads,
+		Together: v.Together, Counter: v.Counter, Overlaps: v.Overlaps, Lost: v.Lost, HandOff: jsonHandOff{v.HandOffs, millis(v.P50), millis(v.P99)},
 		Workers: make([]jsonSections, len(v.Workers)),
 	}
 	if out.Problems == nil {

@@ -12,7 +12,7 @@ import (
 const framePause = 50 * time.Millisecond
 
 // Screen shows the demo as a live timeline: a row for each worker, a column for each moment. Every column is what was true at one
-// instant, so that of a lock that excludes no column ever has two holders.
+// instant, so that of a lock that excludes no column ever has two holders, but for holders that all only read.
 type Screen struct {
 	out   io.Writer
 	size  func() (width, height int)
@@ -197,51 +197,74 @@ func (s *Screen) status(r *row, now time.Duration) string {
 	count := fmt.Sprintf("%4d done", r.sections)
 	text := fmt.Sprintf("%-7s %7s", stateWords[is.state], "")
 	switch is.state {
-	case waits, holds:
-		text = fmt.Sprintf("%-7s %7s", stateWords[is.state], short(now-is.from))
+	case waits, holds, reads:
+		text = fmt.Sprintf("%-7s %7s", s.word(is.state), short(now-is.from))
 	case dead:
 		text = fmt.Sprintf("%-7s %7s", stateWords[is.state], short(r.stay.to-now))
 	}
 	return s.paint(s.colourFor(r, is.state), text) + s.paint(dim, count)
 }
 
-var stateWords = map[state]string{idle: "rests", waits: "waits", holds: "holds", dead: "crashed", ended: ""}
+var stateWords = map[state]string{idle: "rests", waits: "waits", holds: "holds", reads: "reads", dead: "crashed", ended: ""}
+
+func (s *Screen) word(is state) string {
+	if is == holds && s.info.Readers {
+		return "writes"
+	}
+	return stateWords[is]
+}
 
 // holderLine says who has the lock.
 func (s *Screen) holderLine(now time.Duration) string {
 	who, waiting := "free", 0
+	var readers []string
 	for _, r := range s.board.rows {
 		switch is := r.at(now); is.state {
 		case holds:
 			who = "held by " + s.paint(s.colourOf(r), r.name)
+		case reads:
+			readers = append(readers, s.paint(s.colourOf(r), r.name))
 		case dead:
 			who = s.paint(red, fmt.Sprintf("%s is dead and unlocks nothing: its key expires in %s", r.name, short(r.stay.to-now)))
 		case waits:
 			waiting++
 		}
 	}
+	if len(readers) > 0 {
+		who = strings.TrimPrefix(who+", ", "free, ") + "read by " + strings.Join(readers, ", ")
+	}
 	return fmt.Sprintf("%s %s, %d waiting", s.paint(bold, s.info.Lock), who, waiting)
 }
 
 func (s *Screen) scoreLine() string {
-	sections := 0
+	sections, read := 0, 0
 	for _, r := range s.board.rows {
 		sections += r.sections
+		read += r.read
+	}
+	score := plural(int64(sections), "section")
+	if s.info.Readers {
+		score += fmt.Sprintf(", %d of them read", read)
 	}
 	overlaps := s.paint(green, "0 overlaps")
 	if n := s.board.company; n > 0 {
 		overlaps = s.paint(boldRed, plural(int64(n), "overlap"))
 	}
-	return plural(int64(sections), "section") + ", " + overlaps
+	return score + ", " + overlaps
 }
 
 func (s *Screen) legend() string {
-	return s.paint(dim, fmt.Sprintf("%s holds  %s waits  %s crashed, and its key still there", s.glyph(holds), s.glyph(waits), s.glyph(dead)))
+	parts := []string{s.glyph(holds) + " " + s.word(holds)}
+	if s.info.Readers {
+		parts = append(parts, s.glyph(reads)+" reads")
+	}
+	parts = append(parts, s.glyph(waits)+" waits", s.glyph(dead)+" crashed, and its key still there")
+	return s.paint(dim, strings.Join(parts, "  "))
 }
 
 var (
-	unicodeGlyphs = map[state]string{idle: " ", waits: "·", holds: "█", dead: "▒", ended: " "}
-	asciiGlyphs   = map[state]string{idle: " ", waits: ".", holds: "#", dead: "x", ended: " "}
+	unicodeGlyphs = map[state]string{idle: " ", waits: "·", holds: "█", reads: "▄", dead: "▒", ended: " "}
+	asciiGlyphs   = map[state]string{idle: " ", waits: ".", holds: "#", reads: "=", dead: "x", ended: " "}
 )
 
 func (s *Screen) glyph(is state) string {
@@ -274,7 +297,7 @@ func (s *Screen) colourOf(r *row) string {
 
 func (s *Screen) colourFor(r *row, is state) string {
 	switch is {
-	case holds:
+	case holds, reads:
 		return s.colourOf(r)
 	case dead:
 		return red

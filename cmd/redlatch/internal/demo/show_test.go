@@ -57,6 +57,67 @@ func TestTimelineShowsOneHolderInEachColumn(t *testing.T) {
 	}
 }
 
+func TestTimelineShowsReadersTogetherAndAWriterAlone(t *testing.T) {
+	workers := []string{"go-1", "go-2", "java-1"}
+	s := NewScreen(new(bytes.Buffer), nil, Style{Unicode: true})
+	s.info = sampleInfo
+	s.info.Kind, s.info.Readers = "read-write", true
+	s.board = shown(t, workers,
+		Event{At: 0, Worker: "go-1", Kind: Waiting, Mode: Reads}, Event{At: 0, Worker: "go-1", Kind: Acquired, Mode: Reads},
+		Event{At: 100 * ms, Worker: "java-1", Kind: Waiting, Mode: Reads}, Event{At: 100 * ms, Worker: "java-1", Kind: Acquired, Mode: Reads},
+		Event{At: 200 * ms, Worker: "go-2", Kind: Waiting, Mode: Writes},
+		Event{At: 300 * ms, Worker: "go-1", Kind: Released, Mode: Reads}, Event{At: 400 * ms, Worker: "java-1", Kind: Released, Mode: Reads},
+		Event{At: 400 * ms, Worker: "go-2", Kind: Acquired, Mode: Writes}, Event{At: 700 * ms, Worker: "go-2", Kind: Released, Mode: Writes},
+		Event{At: 700 * ms, Worker: "go-1", Kind: Waiting, Mode: Reads}, Event{At: 700 * ms, Worker: "go-1", Kind: Acquired, Mode: Reads},
+		Event{At: 800 * ms, Worker: "java-1", Kind: Waiting, Mode: Reads}, Event{At: 800 * ms, Worker: "java-1", Kind: Acquired, Mode: Reads},
+		Event{At: 850 * ms, Worker: "go-2", Kind: Waiting, Mode: Writes},
+	)
+	lines := s.render(time.Second, 2+8+20+26+1, 24)
+	require.Equal(t, []string{
+		"  go-1    ▄▄▄    ▄▄▄            reads    300 ms   1 done",
+		"  go-2      ··███ ··            waits    150 ms   1 done",
+		"  java-1   ▄▄▄    ▄▄            reads    200 ms   1 done",
+		"",
+		"  order:1001 read by go-1, java-1, 1 waiting",
+		"  3 sections, 2 of them read, 0 overlaps",
+		"  █ writes  ▄ reads  · waits  ▒ crashed, and its key still there",
+	}, lines[3:])
+	require.Contains(t, s.render(500*ms, 80, 24)[4], "writes", "the writer's word while it is inside")
+	require.Zero(t, s.board.verdict().Overlaps)
+	require.Equal(t, 2, s.board.verdict().Together)
+}
+
+func TestReadersAndWritersAreToldApartInWordsAndInJSON(t *testing.T) {
+	var text, objects bytes.Buffer
+	o := brief(t)
+	o.Kind = readWrite(t)
+	v, err := Run(t.Context(), o, NewLines(&text))
+	require.NoError(t, err)
+	require.True(t, v.OK(), "%v", v.Problems)
+	for _, pattern := range []string{
+		`waits     to read, section 1`, `waits     to write, section \d+`, `reads     section \d+, waited`, `writes    section \d+, waited`,
+		`(?m)^OK      \d+ sections \(\d+ wrote, \d+ read, up to [234] at once\) by 4 workers, counter \d+, overlaps 0$`, `go-1 \d+ \(\d+ read\)`,
+	} {
+		require.Regexp(t, pattern, text.String())
+	}
+
+	v, err = Run(t.Context(), o, NewJSON(&objects))
+	require.NoError(t, err)
+	lines := strings.Split(strings.TrimSpace(objects.String()), "\n")
+	require.Contains(t, objects.String(), `"event":"acquired","worker":"go-1","section":1,"mode":"read"`)
+	var verdict jsonVerdict
+	require.NoError(t, json.Unmarshal([]byte(lines[len(lines)-1]), &verdict))
+	require.True(t, verdict.OK)
+	require.Equal(t, v.Reads, verdict.Reads)
+	require.Equal(t, v.Together, verdict.Together)
+	require.Equal(t, verdict.Counter, verdict.Sections-verdict.Reads)
+	var read int64
+	for _, w := range verdict.Workers {
+		read += w.Reads
+	}
+	require.Equal(t, verdict.Reads, read)
+}
+
 func TestTimelineFitsTheWindow(t *testing.T) {
 	b := sample(t)
 	for _, width := range []int{0, 60, 80, 200} {

@@ -17,11 +17,17 @@ import org.redisson.client.codec.StringCodec;
  * <p>A section is: take the lock, INCR the inside key, GET the counter, perhaps hold, SET the counter to what was read
  * plus one, DECR the inside key, release. The counter loses an update, and the inside key reads more than 1, when two
  * owners are inside at once, in whichever process and language the other one runs.
+ *
+ * <p>A shared section, one under a read lock, may have company of its own sort: it only reads the counter, before and after the hold,
+ * and overlaps when the counter has changed or when the beside key, the inside key of the other sort, is not 0.
  */
 final class Contention {
     private final long id;
     private final String counterKey;
     private final String insideKey;
+    /** Counts those who must not be inside beside these, or null when there is nobody of another sort. */
+    private final String besideKey;
+    private final boolean shared;
     private final int threads;
     private final long sections;
     private final long leaseMs;
@@ -44,6 +50,8 @@ final class Contention {
         this.events = events;
         counterKey = request.text("counterKey");
         insideKey = request.text("insideKey", counterKey + ":inside");
+        besideKey = request.text("besideKey", null);
+        shared = request.flag("shared");
         threads = request.number("threads", 1, 1, 512);
         // Only a contention with events can go on until it is stopped; a hammer must say when it ends.
         sections = request.number("sections", events == null ? 1 : 0, events == null ? 1 : 0, Integer.MAX_VALUE);
@@ -144,22 +152,32 @@ final class Contention {
     private void inside(RedissonClient client) throws InterruptedException {
         RAtomicLong marker = client.getAtomicLong(insideKey);
         RBucket<String> counter = client.getBucket(counterKey, StringCodec.INSTANCE);
-        entered(marker.incrementAndGet());
+        long inside = marker.incrementAndGet();
         try {
-            String read = counter.get();
-            long next = (read == null ? 0 : Long.parseLong(read)) + 1;
+            // After the own mark is set: of two who enter at once, one sees the other.
+            boolean company = !shared && inside > 1 || besideKey != null && client.getAtomicLong(besideKey).get() > 0;
+            long read = number(counter.get());
             if (holdMs > 0) {
                 Thread.sleep(holdMs);
             }
-            counter.set(Long.toString(next));
+            if (!shared) {
+                counter.set(Long.toString(read + 1));
+            } else if (number(counter.get()) != read) {
+                company = true;
+            }
+            entered(inside, company);
         } finally {
             marker.decrementAndGet();
         }
     }
 
-    private synchronized void entered(long inside) {
+    private static long number(String text) {
+        return text == null ? 0 : Long.parseLong(text);
+    }
+
+    private synchronized void entered(long inside, boolean company) {
         maxInside = Math.max(maxInside, inside);
-        if (inside > 1) {
+        if (company) {
             overlaps++;
         }
     }
