@@ -45,6 +45,21 @@ func TestWrongArgumentsSayWhatToDo(t *testing.T) {
 		"run --password-file " + empty + " j -- ls": "which is empty",
 		"run --tls-ca /none job -- ls":              "--tls-ca can't be read",
 		"run --tls-ca " + empty + " job -- ls":      "holds no certificate",
+		"run --redis a:1,b:2 j -- ls":               "--redis names 2 servers; add --cluster, or --sentinel NAME",
+		"run --redis a:1 --redis b:2 j -- ls":       "--redis names 2 servers",
+		"run --redis redis://:1,2@h j -- ls":        "--redis has a comma within an address; write %2C",
+		"run --cluster --redis nowhere j -- ls":     `--redis is "nowhere"`,
+		"run --cluster --database 1 j -- ls":        "the database of --redis or --database is 1; allowed is 0",
+		"run --cluster --sentinel m j -- ls":        "[cluster sentinel]",
+		"run --sentinel m --redis h:1/2 j -- ls":    "--redis is",
+		"run --config a --redis h:1 j -- ls":        "[config redis]",
+		"run --config a --sentinel m j -- ls":       "[config sentinel]",
+		"run --config a --username me j -- ls":      "[config username]",
+		"run --config /none j -- ls":                "--config: config: open /none",
+		"run --config " + empty + " j -- ls":        "--config: read " + empty + ": config: the YAML is without a section",
+		"demo --sentinel m":                         "name it with --redis",
+		"demo --cluster":                            "name it with --redis",
+		"demo --database 3":                         "name it with --redis",
 		"demo extra":                                `takes no arguments, but got "extra"`,
 		"demo --kind fast":                          "the kinds are: plain",
 		"demo --workers 99":                         "99 workers; allowed are 1 to 64",
@@ -63,6 +78,7 @@ func TestWrongArgumentsSayWhatToDo(t *testing.T) {
 		require.Contains(t, stderr, want, line)
 		require.True(t, strings.HasPrefix(stderr, "redlatch: "), line)
 		require.Equal(t, 1, strings.Count(stderr, "\n"), "one line: %s", line)
+		require.NotContains(t, stderr, "2@h", "no part of a password")
 	}
 }
 
@@ -151,7 +167,7 @@ func TestDemoUsesAnotherLockOnASharedServer(t *testing.T) {
 	f.kind, f.options.For, f.options.Hold = "plain", demo.MinFor, demo.MinHold
 	require.NoError(t, f.complete(stdio{}))
 	require.Equal(t, demoLock, f.options.Name)
-	f.options.Name, f.redis = "", "redis://127.0.0.1:6379"
+	f.options.Name, f.redis = "", []string{"redis://127.0.0.1:6379"}
 	require.NoError(t, f.complete(stdio{}))
 	require.Equal(t, demoLockShared, f.options.Name)
 }

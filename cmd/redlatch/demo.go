@@ -41,13 +41,13 @@ while it holds the lock: nobody unlocks it, and the others get it when its lease
 is over. At the end the counter is compared with the sections, and the exit code
 says whether the lock did its work.
 
-Without --redis it brings its own server: an embedded one, with --java a real
+Without --redis and --config it brings its own server: an embedded one, with --java a real
 redis-server, since Redisson needs one. Ctrl-C ends it early.`,
 		Example: "  redlatch demo\n  redlatch demo --workers 8 --for 10s\n  redlatch demo --kind read-write\n  redlatch demo --java\n  redlatch demo --redis redis://127.0.0.1:6379\n  redlatch demo --json | jq 'select(.event == \"verdict\")'",
 		Args:    noArgs,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return f.run(cmd.Context(), std) },
 	}
-	f.register(cmd.Flags(), "`URL` of a server to use, instead of an own one ("+envRedis+" is not looked at)")
+	f.register(cmd, "`URL` of a server to use, instead of an own one ("+envRedis+" is not looked at)")
 	o := &f.options
 	cmd.Flags().IntVar(&o.Workers, "workers", 0, "`number` of Go workers (default: 4, with --java 2)")
 	cmd.Flags().DurationVar(&o.For, "for", 5*time.Second, "how long the workers work")
@@ -72,7 +72,7 @@ func (f *demoFlags) complete(std stdio) error {
 	}
 	if o.Name == "" {
 		o.Name = demoLock
-		if f.redis != "" {
+		if f.named() {
 			o.Name = demoLockShared
 		}
 	}
@@ -85,12 +85,12 @@ func (f *demoFlags) complete(std stdio) error {
 	if o.Lease == 0 {
 		o.Lease = min(max(o.For/5, demo.MinLease), longestLease)
 	}
-	if f.redis != "" {
-		if o.Servers, err = f.config(); err != nil {
+	if f.named() {
+		if o.Servers, err = f.config(std.err); err != nil {
 			return err
 		}
-	} else if f.username != "" || f.passwordFile != "" || f.ca != "" {
-		return usagef("--username, --password-file and --tls-ca belong to a server: name it with --redis")
+	} else if f.cluster || f.sentinel != "" || f.database != 0 || f.username != "" || f.passwordFile != "" || f.ca != "" {
+		return usagef("--cluster, --sentinel, --database, --username, --password-file and --tls-ca are about a server: name it with --redis")
 	}
 	o.Progress = func(text string) { fmt.Fprintln(std.err, "redlatch: "+text) }
 	return exit(exitUsage, o.Check())

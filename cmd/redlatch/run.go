@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/cmd/redlatch/internal/supervise"
@@ -25,7 +24,9 @@ import (
 const (
 	envLock      = "REDLATCH_LOCK" // tells the command the lock's name
 	defaultRedis = "redis://127.0.0.1:6379"
-	noWaitLimit  = time.Duration(-1)
+	// defaultSentinel takes its place with --sentinel.
+	defaultSentinel = "redis://127.0.0.1:26379"
+	noWaitLimit     = time.Duration(-1)
 	// releaseBound is how long the release may keep the program after the command has ended.
 	releaseBound = 5 * time.Second
 	longestGrace = 5 * time.Second
@@ -65,28 +66,43 @@ this program is. What the command leaves in the background is not waited for.
 ` + exitCodesHelp,
 		Example: "  redlatch run nightly-report -- ./report.sh\n" +
 			"  redlatch run --wait 0 import -- ./import.sh || [ $? -eq 75 ]    # somebody else is at it: fine\n" +
-			"  redlatch run --redis rediss://cache:6380 --password-file /run/secrets/redis migrate -- ./migrate --all",
+			"  redlatch run --redis rediss://cache:6380 --password-file /run/secrets/redis migrate -- ./migrate --all\n" +
+			"  redlatch run --sentinel mymaster --redis sentinel-0:26379,sentinel-1:26379 nightly-report -- ./report.sh\n" +
+			"  redlatch run --config /etc/orders/redisson.yaml nightly-report -- ./report.sh",
 		Args: runArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			f.redis = cmp.Or(f.redis, os.Getenv(envRedis), defaultRedis)
+			f.locate(os.Getenv(envRedis))
 			return f.run(cmd.Context(), std, args[0], args[1:])
 		},
 	}
-	f.register(cmd.Flags())
+	f.register(cmd)
 	return cmd
 }
 
-func (f *runFlags) register(flags *pflag.FlagSet) {
-	f.connection.register(flags, "`URL` of the server (default $"+envRedis+", else "+defaultRedis+")")
+// locate fills in where the servers are when no flag says it.
+func (f *runFlags) locate(environment string) {
+	switch {
+	case f.named():
+	case environment != "":
+		f.redis = []string{environment}
+	case f.sentinel != "":
+		f.redis = []string{defaultSentinel}
+	default:
+		f.redis = []string{defaultRedis}
+	}
+}
+
+func (f *runFlags) register(cmd *cobra.Command) {
+	f.connection.register(cmd, "`URL` of the server (default $"+envRedis+", else "+defaultRedis+")")
+	flags := cmd.Flags()
 	flags.DurationVar(&f.wait, "wait", noWaitLimit, "give up with exit code 75 after this time; 0 is one attempt (default: wait without limit)")
 	flags.DurationVar(&f.lease, "lease", 0, "a fixed lease: the lock is not renewed, and the command is stopped before it ends")
 	flags.DurationVar(&f.maxHold, "max-hold", 0, "renew the lock no longer than this; it then ends within one --watchdog-timeout")
 	flags.DurationVar(&f.grace, "grace", 0, "how long before the lock's end the command gets SIGTERM (default: a sixth of the lease, at most 5s)")
-	flags.DurationVar(&f.watchdog, "watchdog-timeout", config.DefaultLockWatchdogTimeout,
-		"how long the lock stays when this program dies; it is renewed at a third of it")
+	flags.DurationVar(&f.watchdog, "watchdog-timeout", 0,
+		"how long the lock stays when this program dies; it is renewed at a third of it (default: that of --config, else 30s)")
 	flags.BoolVarP(&f.verbose, "verbose", "v", false, "say on stderr when the lock is waited for, taken and released")
 	flags.Lookup("wait").DefValue = "0s" // a default of zero is not shown
-	flags.Lookup("watchdog-timeout").DefValue = "30s"
 }
 
 func runArgs(cmd *cobra.Command, args []string) error {
@@ -156,15 +172,16 @@ func (f *runFlags) acquireOptions() []redlatch.AcquireOption {
 
 // run is the whole life of one command under the lock.
 func (f *runFlags) run(ctx context.Context, std stdio, name string, argv []string) error {
-	if err := f.complete(); err != nil {
-		return err
-	}
-	cfg, err := f.config()
+	cfg, err := f.config(std.err)
 	if err != nil {
 		return err
 	}
+	f.watchdog = cmp.Or(f.watchdog, cfg.LockWatchdogTimeout, config.DefaultLockWatchdogTimeout)
 	cfg.LockWatchdogTimeout = f.watchdog
-	if err := checked(cfg); err != nil {
+	if err := f.complete(); err != nil {
+		return err
+	}
+	if err := f.checked(cfg); err != nil {
 		return err
 	}
 	path, err := exec.LookPath(argv[0])

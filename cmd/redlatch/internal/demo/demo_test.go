@@ -2,6 +2,7 @@ package demo
 
 import (
 	"context"
+	"net"
 	"strconv"
 	"sync/atomic"
 	"testing"
@@ -233,12 +234,12 @@ func TestReaderNoticesACounterThatMoves(t *testing.T) {
 	defer client.Close()
 	hold, err := rlock.New(client, "order:1001").Lock(t.Context())
 	require.NoError(t, err)
-	data, err := dial(cfg)
+	data, err := dial(t.Context(), cfg)
 	require.NoError(t, err)
 	defer data.Close()
 	reader := &worker{name: "go-1", stage: &stage{data: data, keys: newKeys(), board: newBoard([]string{"go-1"}, false, new(watcher))}}
 
-	require.NoError(t, reader.write(hold, 7))
+	require.NoError(t, reader.write(7))
 	require.NoError(t, reader.compare(hold, 7, true))
 	require.Zero(t, reader.board.company)
 	require.NoError(t, reader.compare(hold, 6, false))
@@ -321,6 +322,51 @@ func TestJavaGetsTheSameServerAndRefusesWhatItCannotReach(t *testing.T) {
 	require.NoError(t, err)
 	require.JSONEq(t, `{"lockWatchdogTimeout":1000,"threads":4,"nettyThreads":4,"singleServerConfig":{"address":"rediss://h:7","database":3,
 		"username":"me","password":"p\"w","connectionPoolSize":4,"connectionMinimumIdleSize":1,"subscriptionConnectionMinimumIdleSize":1}}`, yaml)
+	for _, want := range []struct {
+		servers config.Servers
+		parts   []string
+	}{
+		{config.Cluster("h:1", "h:2"), []string{`"clusterServersConfig":{`, `"nodeAddresses":["redis://h:1","redis://h:2"]`, `"shardedSubscriptionMode":"AUTO"`}},
+		{config.Sentinel("m", "redis://:watch@h:1"), []string{
+			`"sentinelServersConfig":{`, `"masterName":"m"`, `"sentinelAddresses":["redis://h:1"]`, `"sentinelPassword":"watch"`, `"database":0`,
+		}},
+		{config.MasterSlave("h:1", "h:2"), []string{`"masterSlaveServersConfig":{`, `"masterAddress":"redis://h:1"`, `"slaveAddresses":["redis://h:2"]`}},
+		{config.Replicated("h:1", "h:2"), []string{`"replicatedServersConfig":{`, `"nodeAddresses":["redis://h:1","redis://h:2"]`}},
+	} {
+		yaml, err := redissonYAML(config.Config{Servers: want.servers}, time.Second)
+		require.NoError(t, err)
+		for _, part := range want.parts {
+			require.Contains(t, yaml, part)
+		}
+	}
 	_, err = redissonYAML(config.Config{Servers: config.Single("redis+uds:///tmp/s")}, time.Second)
 	require.ErrorContains(t, err, "can't reach")
+	_, err = redissonYAML(config.Config{Servers: config.Cluster("h:1"), NATMapper: func(a string) string { return a }}, time.Second)
+	require.ErrorContains(t, err, "natMapper")
+}
+
+func TestServersAreDescribedWithoutPasswords(t *testing.T) {
+	for want, servers := range map[string]config.Servers{
+		"Redis at redis://h:1":                              config.Single("redis://:secret@h:1"),
+		"the Redis cluster of h:1 and 1 more":               config.Cluster("h:1", "h:2"),
+		`the master "m" of the sentinels at redis://h:1`:    config.Sentinel("m", "redis://:secret@h:1"),
+		"the replicated Redis at redis://h:1 and 2 more":    config.Replicated("redis://:secret@h:1", "h:2", "h:3"),
+		"the replicated Redis at redis://h:6379 and 1 more": config.MasterSlave("redis://h", "h:2"),
+	} {
+		require.Equal(t, want, describe(servers))
+	}
+}
+
+func TestNamedServersAreNotMapped(t *testing.T) {
+	server := redistest.Start(t)
+	dial := dialer([]config.Address{{Network: "tcp", Addr: server.Addr()}}, func(addr string) string {
+		require.Equal(t, "10.0.0.1:6379", addr, "only what a server has told of is mapped")
+		return server.Addr()
+	})
+	for _, addr := range []string{server.Addr(), "10.0.0.1:6379"} {
+		conn, err := dial(t.Context(), addr, new(net.Dialer), nil)
+		require.NoError(t, err)
+		require.Equal(t, server.Addr(), conn.RemoteAddr().String())
+		require.NoError(t, conn.Close())
+	}
 }

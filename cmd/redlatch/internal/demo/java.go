@@ -100,36 +100,83 @@ func (j *jvm) section(stop context.Context, s *stage, number int, mode Mode) (ja
 	return result, err
 }
 
-// redissonYAML is the configuration for the server that the Go workers use. JSON is YAML, and quotes every password
+// redissonYAML is the configuration for the servers that the Go workers use. JSON is YAML, and quotes every password
 // rightly.
 func redissonYAML(cfg config.Config, lease time.Duration) (string, error) {
 	cfg, err := cfg.WithDefaults()
 	if err != nil {
 		return "", err
 	}
-	where := cfg.Servers.Addresses()[0]
-	if where.Network != "tcp" {
-		return "", fmt.Errorf("the JVM can't reach %s: use a redis:// or rediss:// address with --java", where)
+	if cfg.NATMapper != nil {
+		return "", errors.New("the JVM does not know the natMapper: it can't be used with --java")
 	}
+	addresses, err := redissonAddresses(cfg)
+	if err != nil {
+		return "", err
+	}
+	name, section := redissonSection(cfg.Servers, addresses)
+	if cfg.Password != "" {
+		section["password"] = cfg.Password
+	}
+	if cfg.Username != "" {
+		section["username"] = cfg.Username
+	}
+	if cfg.SentinelPassword != "" {
+		section["sentinelPassword"] = cfg.SentinelPassword
+	}
+	if cfg.SentinelUsername != "" {
+		section["sentinelUsername"] = cfg.SentinelUsername
+	}
+	switch cfg.Servers.Mode() {
+	case config.ModeCluster: // has no databases, but may have sharded messages
+		section["shardedSubscriptionMode"] = cfg.ShardedSubscriptionMode
+	default:
+		section["database"] = cfg.Database
+	}
+	section["subscriptionConnectionMinimumIdleSize"] = 1
+	text, err := json.Marshal(map[string]any{name: section, "threads": 4, "nettyThreads": 4, "lockWatchdogTimeout": lease.Milliseconds()})
+	return string(text), err
+}
+
+// redissonAddresses are the addresses with the scheme that Redisson demands.
+func redissonAddresses(cfg config.Config) ([]string, error) {
 	scheme := "redis://"
 	if cfg.TLS != nil {
 		if cfg.TLS.RootCAs != nil {
-			return "", errors.New("the JVM trusts the certificates of its own store alone: --tls-ca can't be used with --java")
+			return nil, errors.New("the JVM trusts the certificates of its own store alone: --tls-ca can't be used with --java")
 		}
 		scheme = "rediss://"
 	}
-	server := map[string]any{
-		"address": scheme + where.Addr, "database": cfg.Database,
-		"connectionPoolSize": 4, "connectionMinimumIdleSize": 1, "subscriptionConnectionMinimumIdleSize": 1,
+	var list []string
+	for _, where := range cfg.Servers.Addresses() {
+		if where.Network != "tcp" {
+			return nil, fmt.Errorf("the JVM can't reach %s: use a redis:// or rediss:// address with --java", where)
+		}
+		list = append(list, scheme+where.Addr)
 	}
-	if cfg.Password != "" {
-		server["password"] = cfg.Password
+	return list, nil
+}
+
+// redissonSection is the section that says where the servers are, with few connections.
+func redissonSection(servers config.Servers, addresses []string) (name string, section map[string]any) {
+	section = map[string]any{
+		"masterConnectionPoolSize": 4, "masterConnectionMinimumIdleSize": 1, "slaveConnectionPoolSize": 4, "slaveConnectionMinimumIdleSize": 1,
 	}
-	if cfg.Username != "" {
-		server["username"] = cfg.Username
+	switch servers.Mode() {
+	case config.ModeCluster:
+		section["nodeAddresses"] = addresses
+		return "clusterServersConfig", section
+	case config.ModeSentinel:
+		section["masterName"], section["sentinelAddresses"] = servers.MasterName(), addresses
+		section["checkSentinelsList"] = false // one sentinel is enough
+		return "sentinelServersConfig", section
+	case config.ModeMasterSlave:
+		section["masterAddress"], section["slaveAddresses"] = addresses[0], addresses[1:]
+		return "masterSlaveServersConfig", section
+	case config.ModeReplicated:
+		section["nodeAddresses"] = addresses
+		return "replicatedServersConfig", section
+	default:
+		return "singleServerConfig", map[string]any{"address": addresses[0], "connectionPoolSize": 4, "connectionMinimumIdleSize": 1}
 	}
-	text, err := json.Marshal(map[string]any{
-		"singleServerConfig": server, "threads": 4, "nettyThreads": 4, "lockWatchdogTimeout": lease.Milliseconds(),
-	})
-	return string(text), err
 }

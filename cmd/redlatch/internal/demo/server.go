@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"slices"
 	"strconv"
 
 	"github.com/alicebob/miniredis/v2"
@@ -31,7 +32,7 @@ func openServer(ctx context.Context, o *Options) (*server, error) {
 	var err error
 	switch {
 	case s.cfg.Servers.Mode() != config.ModeNone:
-		s.about = "Redis at " + s.cfg.Servers.Addresses()[0].String()
+		s.about = describe(s.cfg.Servers)
 		err = s.probe(ctx)
 	case o.Java:
 		err = s.launch(ctx)
@@ -41,7 +42,7 @@ func openServer(ctx context.Context, o *Options) (*server, error) {
 	if err != nil {
 		return nil, err
 	}
-	if s.data, err = dial(s.cfg); err != nil {
+	if s.data, err = dial(ctx, s.cfg); err != nil {
 		s.stop()
 		return nil, err
 	}
@@ -83,8 +84,30 @@ func (s *server) launch(ctx context.Context) error {
 	return nil
 }
 
+// describe names the servers in words.
+func describe(s config.Servers) string {
+	addresses := s.Addresses()
+	if len(addresses) == 0 {
+		return s.String()
+	}
+	where := addresses[0].String()
+	if more := len(addresses) - 1; more > 0 {
+		where += fmt.Sprintf(" and %d more", more)
+	}
+	switch s.Mode() {
+	case config.ModeCluster:
+		return "the Redis cluster of " + where
+	case config.ModeSentinel:
+		return fmt.Sprintf("the master %q of the sentinels at %s", s.MasterName(), where)
+	case config.ModeMasterSlave, config.ModeReplicated:
+		return "the replicated Redis at " + where
+	default:
+		return "Redis at " + where
+	}
+}
+
 // dial opens the connection for what the lock protects.
-func dial(cfg config.Config) (rueidis.Client, error) {
+func dial(ctx context.Context, cfg config.Config) (rueidis.Client, error) {
 	cfg, err := cfg.WithDefaults()
 	if err != nil {
 		return nil, err
@@ -93,30 +116,72 @@ func dial(cfg config.Config) (rueidis.Client, error) {
 	if len(addresses) == 0 {
 		return nil, errors.New("the demo needs the address of a server")
 	}
-	where := addresses[0]
-	client, err := rueidis.NewClient(rueidis.ClientOption{
-		InitAddress:       []string{where.Addr},
+	option := rueidis.ClientOption{
 		Username:          cfg.Username,
 		Password:          cfg.Password,
 		SelectDB:          cfg.Database,
 		TLSConfig:         cfg.TLS,
 		Dialer:            net.Dialer{Timeout: cfg.ConnectTimeout},
 		ConnWriteTimeout:  cfg.Timeout,
-		ForceSingleClient: true,
 		DisableCache:      true,
 		DisableRetry:      true, // an increment that is sent twice would look like a second worker
 		PipelineMultiplex: -1,
-		DialCtxFn:         dialer(where.Network),
-	})
+		DialCtxFn:         dialer(addresses, cfg.NATMapper),
+	}
+	switch cfg.Servers.Mode() {
+	case config.ModeReplicated:
+		return dialMaster(ctx, option, addresses)
+	case config.ModeCluster:
+	case config.ModeSentinel:
+		option.Sentinel = rueidis.SentinelOption{
+			MasterSet: cfg.Servers.MasterName(), Username: cfg.SentinelUsername, Password: cfg.SentinelPassword,
+			TLSConfig: cfg.TLS, Dialer: option.Dialer,
+		}
+	default: // of a master and its slaves the master is the first
+		option.ForceSingleClient, addresses = true, addresses[:1]
+	}
+	for _, a := range addresses {
+		option.InitAddress = append(option.InitAddress, a.Addr)
+	}
+	client, err := rueidis.NewClient(option)
 	if err != nil {
-		return nil, fmt.Errorf("connect to %s: %w", where, err)
+		return nil, fmt.Errorf("connect to %s: %w", describe(cfg.Servers), err)
 	}
 	return client, nil
 }
 
-// dialer is needed because rueidis by itself takes every address for TCP.
-func dialer(network string) func(context.Context, string, *net.Dialer, *tls.Config) (net.Conn, error) {
+// dialMaster connects to the server that says that it is the master.
+func dialMaster(ctx context.Context, option rueidis.ClientOption, addresses []config.Address) (rueidis.Client, error) {
+	option.ForceSingleClient = true
+	var errs []error
+	for _, a := range addresses {
+		option.InitAddress = []string{a.Addr}
+		client, err := rueidis.NewClient(option)
+		if err != nil {
+			errs = append(errs, fmt.Errorf("connect to %s: %w", a, err))
+			continue
+		}
+		role, err := client.Do(ctx, client.B().Role().Build()).ToArray()
+		if err == nil && len(role) > 0 {
+			if is, _ := role[0].ToString(); is == "master" {
+				return client, nil
+			}
+		}
+		client.Close()
+		errs = append(errs, err)
+	}
+	return nil, errors.Join(errors.New("none of the servers says that it is the master"), errors.Join(errs...))
+}
+
+// dialer is needed because rueidis by itself takes every address for TCP, and maps none that a server has told of.
+func dialer(named []config.Address, mapped func(string) string) func(context.Context, string, *net.Dialer, *tls.Config) (net.Conn, error) {
 	return func(ctx context.Context, addr string, d *net.Dialer, t *tls.Config) (net.Conn, error) {
+		network := "tcp"
+		if i := slices.IndexFunc(named, func(a config.Address) bool { return a.Addr == addr }); i >= 0 {
+			network = named[i].Network
+		} else if mapped != nil {
+			addr = mapped(addr)
+		}
 		if t != nil {
 			return (&tls.Dialer{NetDialer: d, Config: t}).DialContext(ctx, network, addr)
 		}

@@ -141,10 +141,11 @@ func (w *worker) visit(hold *redlatch.Hold, mode Mode) error {
 	case <-time.After(w.Hold/2 + rand.N(w.Hold+1)):
 	case <-hold.Lost():
 	}
-	if mode == Reads {
+	switch {
+	case mode == Reads:
 		err = w.compare(hold, read, company == "")
-	} else {
-		err = w.write(hold, read+1)
+	case hold.Err() == nil:
+		err = w.write(read + 1)
 	}
 	if err != nil {
 		return err
@@ -178,11 +179,8 @@ func (w *worker) enter(mode Mode, own, beside string) (company string, err error
 
 func (w *worker) read() (int64, error) { return w.count(w.data.B().Get().Key(w.keys.counter).Build()) }
 
-// write ends a section that has the lock still.
-func (w *worker) write(hold *redlatch.Hold, counter int64) error {
-	if hold.Err() != nil {
-		return nil
-	}
+// write ends a section that changes the counter.
+func (w *worker) write(counter int64) error {
 	if err := w.do(w.data.B().Set().Key(w.keys.counter).Value(strconv.FormatInt(counter, 10)).Build()).Error(); err != nil {
 		return err
 	}
