@@ -3,8 +3,9 @@
 //
 // # Overview
 //
-// A [Client] stands for this process at one Redis. The packages of the lock kinds make locks on it (rlock is the plain one), and a
-// lock gives a [Hold] for each acquisition:
+// A [Client] stands for this process at one Redis: one server, a cluster, a master that sentinels watch over, a master with slaves, or
+// replicated servers, as package config describes them or reads them from a redisson.yaml. The packages of the lock kinds make locks on it (rlock is the plain
+// one), and a lock gives a [Hold] for each acquisition:
 //
 //	client, err := redlatch.Open(ctx, config.Config{Servers: config.Single("redis://127.0.0.1:6379")})
 //	…
@@ -29,7 +30,8 @@
 // loss before it, and returns nil.
 //
 // The plain lock passes in no order between processes; within one process it passes in the order of the calls. A failover can lose
-// a lock that no replica has acknowledged.
+// a lock that the promoted replica had not got, also if another one had acknowledged it, and repeat a fencing token; docs/guarantees.md says what each
+// setting of config.Config.CheckLockSyncedSlaves is good for.
 //
 // # Data in Redis
 //

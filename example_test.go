@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"time"
 
 	"github.com/alicebob/miniredis/v2"
@@ -20,6 +21,51 @@ func server() (url string, stop func()) {
 		panic(err)
 	}
 	return "redis://" + m.Addr(), m.Close
+}
+
+// The servers and settings of a Java service, from the file that it reads itself.
+func ExampleOpen_redissonYAML() {
+	url, stop := server()
+	defer stop()
+	file, remove := redissonYAML(url)
+	defer remove()
+	ctx := context.Background()
+
+	cfg, warnings, err := config.LoadRedissonYAML(file)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	for _, w := range warnings {
+		fmt.Println(w) // what Go can't follow, such as a Java class, and what to set instead
+	}
+	client, err := redlatch.Open(ctx, cfg)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer client.Close()
+
+	hold, err := rlock.New(client, "order:1001").Lock(ctx)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println("a lease of", cfg.LockWatchdogTimeout, "and", hold.Unlock(ctx))
+	// Output:
+	// line 4: nameMaper: is unknown and passed over; did you mean nameMapper?
+	// a lease of 20s and <nil>
+}
+
+// redissonYAML is a file of a Java service, with a slip in it.
+func redissonYAML(url string) (file string, remove func()) {
+	f, err := os.CreateTemp("", "redisson-*.yaml")
+	if err != nil {
+		panic(err)
+	}
+	defer f.Close()
+	fmt.Fprintf(f, "singleServerConfig:\n  address: %q\nlockWatchdogTimeout: 20000\nnameMaper: none\n", url)
+	return f.Name(), func() { _ = os.Remove(f.Name()) }
 }
 
 // The usual case: work under a lock, in one call that can't be got wrong.
