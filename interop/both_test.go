@@ -15,10 +15,16 @@ import (
 	"github.com/redlatch/redlatch/rlock"
 )
 
+// The keys with which threads under a lock find out that they are not alone. They are in the slot of name.
+const (
+	counter = "{" + name + "}:counter"
+	inside  = "{" + name + "}:inside"
+)
+
 // hammer lets two JVM clients and two Go clients do unprotected read-modify-write under one lock.
-func hammer(t *testing.T, k kind) {
+func hammer(t *testing.T, on *topology, k kind) {
 	const threads, sections = 4, 50
-	f := newFleet(t, 30*time.Second)
+	f := newFleet(t, on, 30*time.Second)
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 
@@ -27,7 +33,7 @@ func hammer(t *testing.T, k kind) {
 		c := f.javaClient(t)
 		work.Go(func() {
 			result, err := c.Hammer(ctx, javaagent.Contention{
-				Lock: k.java(name), Threads: threads, Sections: sections, CounterKey: "counter", InsideKey: "inside",
+				Lock: k.java(name), Threads: threads, Sections: sections, CounterKey: counter, InsideKey: inside,
 			})
 			if assert.NoError(t, err) {
 				assert.Zero(t, result.Overlaps)
@@ -42,17 +48,17 @@ func hammer(t *testing.T, k kind) {
 				conn := f.server.Client(t)
 				for range sections {
 					err := redlatch.Do(ctx, lock, func(context.Context) error {
-						inside, err := conn.Do(ctx, conn.B().Incr().Key("inside").Build()).AsInt64()
+						here, err := conn.Do(ctx, conn.B().Incr().Key(inside).Build()).AsInt64()
 						if err != nil {
 							return err
 						}
-						assert.EqualValues(t, 1, inside, "somebody else is inside")
-						n, _ := conn.Do(ctx, conn.B().Get().Key("counter").Build()).AsInt64()
+						assert.EqualValues(t, 1, here, "somebody else is inside")
+						n, _ := conn.Do(ctx, conn.B().Get().Key(counter).Build()).AsInt64()
 						next := strconv.FormatInt(n+1, 10)
-						if err := conn.Do(ctx, conn.B().Set().Key("counter").Value(next).Build()).Error(); err != nil {
+						if err := conn.Do(ctx, conn.B().Set().Key(counter).Value(next).Build()).Error(); err != nil {
 							return err
 						}
-						return conn.Do(ctx, conn.B().Decr().Key("inside").Build()).Error()
+						return conn.Do(ctx, conn.B().Decr().Key(inside).Build()).Error()
 					})
 					if !assert.NoError(t, err) {
 						return
@@ -62,12 +68,12 @@ func hammer(t *testing.T, k kind) {
 		}
 	}
 	work.Wait()
-	require.Equal(t, strconv.Itoa(4*threads*sections), f.server.Do(t, "GET", "counter").Text())
+	require.Equal(t, strconv.Itoa(4*threads*sections), f.server.Do(t, "GET", counter).Text())
 	t.Logf("interop-note: %d sections, 0 overlaps", 4*threads*sections)
 }
 
-func threadIDs(t *testing.T) { // RL-22
-	f := newFleet(t, 30*time.Second)
+func threadIDs(t *testing.T, on *topology) { // RL-22
+	f := newFleet(t, on, 30*time.Second)
 	c, j := f.goClient(t), f.javaClient(t)
 	thread := j.Thread(t.Name())
 	lock := rlock.New(c, name)
@@ -97,8 +103,8 @@ func threadIDs(t *testing.T) { // RL-22
 }
 
 // findsBySelf: Redisson's spin lock tells nobody of its release (wire-protocol.md §9).
-func findsBySelf(t *testing.T) {
-	f := newFleet(t, 30*time.Second)
+func findsBySelf(t *testing.T, on *topology) {
+	f := newFleet(t, on, 30*time.Second)
 	f.cfg.FallbackPoll = 200 * time.Millisecond
 	p := newPair(t, f, mixed(plain, spin))
 	require.NoError(t, p.inJava.lock(bounded(t), 0))

@@ -58,7 +58,7 @@ func newWorld(t *testing.T) *world {
 func javaOwners(t *testing.T, jvm *javaagent.Agent, f *fleet, k kind, count int) (list []caller) {
 	t.Helper()
 	id := fmt.Sprintf("%s#%d", t.Name(), clients.Add(1))
-	client, err := jvm.Open(t.Context(), id, javaagent.YAMLSingle(f.server.Addr(), f.yaml...))
+	client, err := jvm.Open(t.Context(), id, f.yaml(f.lines...))
 	require.NoError(t, err)
 	t.Cleanup(func() {
 		if err := client.Close(context.Background()); !errors.Is(err, javaagent.ErrEnded) {

@@ -28,14 +28,14 @@ func TestCrowds(t *testing.T) {
 	t.Run("a killed process", func(t *testing.T) {
 		t.Run("in Go in a fair queue is passed over at its time of death", func(t *testing.T) {
 			t.Parallel()
-			f := newFleet(t, 3*time.Second)
+			f := newFleet(t, alone, 3*time.Second)
 			victim := w.child(t, f, fair, 2)
 			passesOver(t, f, victim.owners, func() { victim.kill(t) },
 				javaOwners(t, agent, f, fair, 1)[0], w.child(t, f, fair, 1).owners[0])
 		})
 		t.Run("in Java in a fair queue is passed over at its time of death", func(t *testing.T) {
 			t.Parallel()
-			f := newFleet(t, 3*time.Second)
+			f := newFleet(t, alone, 3*time.Second)
 			victims := javaOwners(t, w.second, f, fair, 2)
 			passesOver(t, f, victims, func() { require.NoError(t, w.second.Kill()) },
 				w.child(t, f, fair, 1).owners[0], javaOwners(t, agent, f, fair, 1)[0])
@@ -108,7 +108,7 @@ func (q queue) stand(ctx context.Context, place int, who caller, wait time.Durat
 // it lives: after each acquisition the queue is what has not yet had its turn, and each time of death has moved by the same.
 func passesInOrder(t *testing.T, w *world) {
 	const each, budget = 8, 300_000 // ms: fairLockWaitTimeout, in both languages
-	f := newFleet(t, 30*time.Second)
+	f := newFleet(t, alone, 30*time.Second)
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	first := goOwners(t, f, fair, 1)[0]
@@ -215,7 +215,7 @@ func meetNever(t *testing.T) {
 	sections, err := strconv.Atoi(envOr("REDLATCH_SECTIONS", "5"))
 	require.NoError(t, err)
 	// Redisson's waiters can miss a message when they are about to sleep; a short TTL ends that.
-	f := newFleet(t, 3*time.Second)
+	f := newFleet(t, alone, 3*time.Second)
 	readers, writers := readersAndWriters(t, f)
 	g := &gauges{t: t, conn: f.server.Client(t)}
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
@@ -237,7 +237,7 @@ func meetNever(t *testing.T) {
 
 // handOn (RW-20): who can enter when others leave does so at once, and not by a TTL, which is 20 s at least, nor by the poll.
 func handOn(t *testing.T) {
-	f := newFleet(t, 30*time.Second)
+	f := newFleet(t, alone, 30*time.Second)
 	readers, writers := readersAndWriters(t, f)
 	writersFollow(t, f, readers, writers)
 	readersFollow(t, f, readers, writers[0])
@@ -333,7 +333,7 @@ func settled(t *testing.T, f *fleet) {
 // haunt has a reader in a process that is killed, beside one that lives, in Java or in Go. The key of the dead one's hold is returned.
 func haunt(t *testing.T, w *world, inJava bool) (f *fleet, alive, dead caller, marker string) {
 	t.Helper()
-	f = newFleet(t, 3*time.Second)
+	f = newFleet(t, alone, 3*time.Second)
 	if inJava {
 		alive = javaOwners(t, agent, f, read, 1)[0]
 	} else {

@@ -113,8 +113,8 @@ var groupDifferences = []struct {
 	},
 }
 
-func groupsStepAlike(t *testing.T) {
-	f := newGroupFleet(t, 30*time.Second)
+func groupsStepAlike(t *testing.T, on *topology) {
+	f := newGroupFleet(t, on, 30*time.Second)
 	c, j := f.goClient(t), f.javaClient(t)
 	casts := []struct {
 		language string
@@ -145,8 +145,8 @@ func groupsStepAlike(t *testing.T) {
 
 func (f *fleet) playGroups(t *testing.T, owners [2]groupOwner) (traces []groupTrace) {
 	t.Helper()
-	f.server.Do(t, "FLUSHALL")
-	heard := f.server.Record(t, "*")
+	f.flush(t)
+	heard := f.listen(t, name, channelsOf(name)...)
 	parties := [2]map[string]party{{}, {}} // a party remembers its holds
 	for _, st := range groupProgram {
 		values := strings.Join(st.values, " ")

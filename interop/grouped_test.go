@@ -20,9 +20,9 @@ import (
 )
 
 // newGroupFleet has JVM clients that write values as text, which is what Go can read.
-func newGroupFleet(t *testing.T, watchdog time.Duration) *fleet {
-	f := newFleet(t, watchdog)
-	f.yaml = append(f.yaml, "codec: !<org.redisson.client.codec.StringCodec> {}")
+func newGroupFleet(t *testing.T, on *topology, watchdog time.Duration) *fleet {
+	f := newFleet(t, on, watchdog)
+	f.lines = append(f.lines, "codec: !<org.redisson.client.codec.StringCodec> {}")
 	return f
 }
 
@@ -54,8 +54,8 @@ type groupPair struct {
 	goActs        bool
 }
 
-func newGroupPair(t *testing.T, goActs bool, watchdog time.Duration) groupPair {
-	f := newGroupFleet(t, watchdog)
+func newGroupPair(t *testing.T, on *topology, goActs bool, watchdog time.Duration) groupPair {
+	f := newGroupFleet(t, on, watchdog)
 	c, j := f.goClient(t), f.javaClient(t)
 	p := groupPair{fleet: f, goActs: goActs}
 	if p.first, p.second = f.groupInGo(c), f.groupInJava(t, j); !goActs {
@@ -84,7 +84,9 @@ func (p groupPair) waits(t *testing.T, who party) <-chan error {
 }
 
 // TestInteropGrouped shares groups of values between the languages. Topics are named as in TestInterop.
-func TestInteropGrouped(t *testing.T) {
+func TestInteropGrouped(t *testing.T) { onEach(t, groupedTopics) }
+
+func groupedTopics(t *testing.T, on *topology) {
 	const lively = 1500 * time.Millisecond
 	topics := []struct {
 		name     string
@@ -110,18 +112,18 @@ func TestInteropGrouped(t *testing.T) {
 		}
 		t.Run(direction, func(t *testing.T) {
 			for _, topic := range topics {
-				t.Run(topic.name, func(t *testing.T) {
+				on.run(t, topic.name, func(t *testing.T) {
 					t.Parallel()
-					topic.test(t, newGroupPair(t, goActs, topic.watchdog))
+					topic.test(t, newGroupPair(t, on, goActs, topic.watchdog))
 				})
 			}
 		})
 	}
 	t.Run("both", func(t *testing.T) {
-		t.Run("grouped: each step leaves the same fields", groupsStepAlike)
-		t.Run("grouped: threads of both languages never overlap", groupsHammer)
-		t.Run("grouped: a name mapper is applied to the name alone", groupsMapped)
-		t.Run("grouped: a plain lock's name is refused", groupsOnPlainName)
+		on.run(t, "grouped: each step leaves the same fields", func(t *testing.T) { groupsStepAlike(t, on) })
+		on.run(t, "grouped: threads of both languages never overlap", func(t *testing.T) { groupsHammer(t, on) })
+		on.run(t, "grouped: a name mapper is applied to the name alone", func(t *testing.T) { groupsMapped(t, on) })
+		on.run(t, "grouped: a plain lock's name is refused", func(t *testing.T) { groupsOnPlainName(t, on) })
 	})
 }
 
@@ -300,9 +302,9 @@ func groupFields(t *testing.T, f *fleet) map[string]string {
 }
 
 // groupsHammer: groups that overlap in one value exclude each other over both languages, with unprotected read-modify-write inside.
-func groupsHammer(t *testing.T) {
+func groupsHammer(t *testing.T, on *topology) {
 	const threads, sections = 3, 30
-	f := newGroupFleet(t, 30*time.Second)
+	f := newGroupFleet(t, on, 30*time.Second)
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	var work sync.WaitGroup
@@ -311,7 +313,7 @@ func groupsHammer(t *testing.T) {
 		work.Go(func() {
 			result, err := j.Hammer(ctx, javaagent.Contention{
 				Lock: javaagent.Grouped(name, "common", "java "+strconv.Itoa(i)), Threads: threads, Sections: sections,
-				CounterKey: "counter", InsideKey: "inside",
+				CounterKey: counter, InsideKey: inside,
 			})
 			if assert.NoError(t, err) {
 				assert.Zero(t, result.Overlaps)
@@ -323,11 +325,11 @@ func groupsHammer(t *testing.T) {
 			work.Go(func() {
 				for range sections {
 					err := redlatch.Do(ctx, group, func(context.Context) error {
-						inside, err := conn.Do(ctx, conn.B().Incr().Key("inside").Build()).AsInt64()
-						assert.EqualValues(t, 1, inside, "somebody else is inside")
-						count, _ := conn.Do(ctx, conn.B().Get().Key("counter").Build()).AsInt64()
-						next := conn.B().Set().Key("counter").Value(strconv.FormatInt(count+1, 10)).Build()
-						for _, r := range conn.DoMulti(ctx, next, conn.B().Decr().Key("inside").Build()) {
+						here, err := conn.Do(ctx, conn.B().Incr().Key(inside).Build()).AsInt64()
+						assert.EqualValues(t, 1, here, "somebody else is inside")
+						count, _ := conn.Do(ctx, conn.B().Get().Key(counter).Build()).AsInt64()
+						next := conn.B().Set().Key(counter).Value(strconv.FormatInt(count+1, 10)).Build()
+						for _, r := range conn.DoMulti(ctx, next, conn.B().Decr().Key(inside).Build()) {
 							assert.NoError(t, r.Error())
 						}
 						return err
@@ -340,15 +342,15 @@ func groupsHammer(t *testing.T) {
 		}
 	}
 	work.Wait()
-	require.Equal(t, strconv.Itoa(4*threads*sections), f.server.Do(t, "GET", "counter").Text())
+	require.Equal(t, strconv.Itoa(4*threads*sections), f.server.Do(t, "GET", counter).Text())
 	t.Logf("interop-note: %d sections, 0 overlaps", 4*threads*sections)
 }
 
-func groupsMapped(t *testing.T) { // NM-06
-	f := newGroupFleet(t, 30*time.Second)
+func groupsMapped(t *testing.T, on *topology) { // NM-06
+	f := newGroupFleet(t, on, 30*time.Second)
 	f.cfg.NameMapper = func(name string) string { return "app:" + name }
 	c := f.goClient(t)
-	j, err := agent.Open(t.Context(), t.Name(), javaagent.YAMLSingle(f.server.Addr(), f.yaml...), javaagent.NamePrefix("app:"))
+	j, err := agent.Open(t.Context(), t.Name(), f.yaml(f.lines...), javaagent.NamePrefix("app:"))
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, j.Close(context.Background())) })
 	inGo, inJava := f.groupInGo(c)("a", "b"), f.groupInJava(t, j)("b")
@@ -360,7 +362,7 @@ func groupsMapped(t *testing.T) { // NM-06
 		ctx := bounded(t)
 		go func() { acquired <- p[1].lock(ctx, 0) }()
 		require.Eventually(t, func() bool {
-			return slices.Contains(f.server.Channels(t), "redisson_lock__channel:{app:"+name+"}")
+			return slices.Contains(f.masterOf("app:"+name).Channels(t), "redisson_lock__channel:{app:"+name+"}")
 		}, 15*time.Second, time.Millisecond)
 		require.NoError(t, p[0].unlock(bounded(t)))
 		require.NoError(t, <-acquired)
@@ -368,8 +370,8 @@ func groupsMapped(t *testing.T) { // NM-06
 	}
 }
 
-func groupsOnPlainName(t *testing.T) { // FM-01
-	f := newGroupFleet(t, 30*time.Second)
+func groupsOnPlainName(t *testing.T, on *topology) { // FM-01
+	f := newGroupFleet(t, on, 30*time.Second)
 	c, j := f.goClient(t), f.javaClient(t)
 	inJava := newJavaParty(t, j, "t1", plain, name)
 	group := multilock.NewGroup(c, name, "a")

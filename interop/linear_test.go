@@ -106,7 +106,7 @@ func (s *scene) isFound(t *testing.T, fam family, seed uint64, broken fault) {
 
 func newScene(t *testing.T) *scene {
 	t.Helper()
-	s := &scene{fleet: newFleet(t, 30*time.Second)}
+	s := &scene{fleet: newFleet(t, alone, 30*time.Second)}
 	s.conn = s.server.Client(t)
 	for i := range 2 {
 		s.goes[i], s.javas[i] = s.goClient(t), s.javaClient(t)

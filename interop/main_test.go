@@ -27,9 +27,11 @@ func run(m *testing.M) int {
 		return 1
 	}
 	code := m.Run()
-	if err := agent.Close(); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		code = 1
+	for _, closing := range []func() error{agent.Close, cluster.end, sentinels.end} {
+		if err := closing(); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			code = 1
+		}
 	}
 	if err := goleak.Find(); err != nil {
 		fmt.Fprintln(os.Stderr, err)

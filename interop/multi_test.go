@@ -95,8 +95,8 @@ type spot struct {
 	name   string
 }
 
-// on are plain locks of those names on the first server.
-func on(names ...string) (spots []spot) {
+// at are plain locks of those names on the first server.
+func at(names ...string) (spots []spot) {
 	for _, n := range names {
 		spots = append(spots, spot{0, plain, n})
 	}
@@ -120,11 +120,14 @@ type ring struct {
 	first, second func(t *testing.T, s sort, members ...spot) taker
 }
 
-func newRing(t *testing.T, servers int, watchdog time.Duration) *ring {
+func newRing(t *testing.T, on *topology, servers int, watchdog time.Duration) *ring {
 	t.Helper()
 	r := new(ring)
-	for range servers {
-		f := newFleet(t, watchdog)
+	for i := range servers {
+		if i > 0 {
+			on = alone // what several servers are together is the same wherever they are
+		}
+		f := newFleet(t, on, watchdog)
 		r.fleets, r.goes, r.javas = append(r.fleets, f), append(r.goes, f.goClient(t)), append(r.javas, f.javaClient(t))
 	}
 	return r
@@ -163,13 +166,13 @@ func (r *ring) nothingLeft(t *testing.T) {
 }
 
 // wait starts a blocking call and returns when it listens to a lock's channel.
-func (r *ring) wait(t *testing.T, who taker, at spot) <-chan error {
+func (r *ring) wait(t *testing.T, who taker, member spot) <-chan error {
 	t.Helper()
 	acquired := make(chan error, 1)
 	ctx := bounded(t)
 	go func() { acquired <- who.lock(ctx, 0) }()
 	require.Eventually(t, func() bool {
-		return slices.Contains(r.fleets[at.server].server.Channels(t), "redisson_lock__channel:{"+at.name+"}")
+		return slices.Contains(r.fleets[member.server].masterOf(member.name).Channels(t), "redisson_lock__channel:{"+member.name+"}")
 	}, 15*time.Second, time.Millisecond)
 	return acquired
 }
@@ -209,7 +212,9 @@ func isFree(t *testing.T, who taker) {
 }
 
 // TestInteropMulti shares multi-locks and RedLocks between the languages. Topics are named as in TestInterop.
-func TestInteropMulti(t *testing.T) {
+func TestInteropMulti(t *testing.T) { onEach(t, multiTopics) }
+
+func multiTopics(t *testing.T, on *topology) {
 	topics := []struct {
 		name     string
 		servers  int
@@ -235,13 +240,13 @@ func TestInteropMulti(t *testing.T) {
 	for _, direction := range []string{"go-to-java", "java-to-go"} {
 		t.Run(direction, func(t *testing.T) {
 			for _, topic := range topics {
-				t.Run(topic.name, func(t *testing.T) {
+				on.run(t, topic.name, func(t *testing.T) {
 					t.Parallel()
 					watchdog := topic.watchdog
 					if watchdog == 0 {
 						watchdog = 30 * time.Second
 					}
-					r := newRing(t, topic.servers, watchdog)
+					r := newRing(t, on, topic.servers, watchdog)
 					if r.first, r.second = r.inGo, r.inJava; direction == "java-to-go" {
 						r.first, r.second = r.inJava, r.inGo
 					}
@@ -251,13 +256,15 @@ func TestInteropMulti(t *testing.T) {
 		})
 	}
 	t.Run("both", func(t *testing.T) {
-		t.Run("multi: threads of both languages never overlap", func(t *testing.T) { hammerMembers(t, 1, multi, on("a", "b", "c")) })
-		t.Run("red: threads of both languages never overlap", func(t *testing.T) { hammerMembers(t, 3, red, everywhere(3)) })
+		on.run(t, "multi: threads of both languages never overlap", func(t *testing.T) {
+			hammerMembers(t, on, 1, multi, at("a", "b", "c"))
+		})
+		on.run(t, "red: threads of both languages never overlap", func(t *testing.T) { hammerMembers(t, on, 3, red, everywhere(3)) })
 	})
 }
 
 func multiExcludes(t *testing.T, r *ring) { // ML-01
-	first, second := r.first(t, multi, on("a", "b", "c")...), r.second(t, multi, on("a", "b", "c")...)
+	first, second := r.first(t, multi, at("a", "b", "c")...), r.second(t, multi, at("a", "b", "c")...)
 	require.NoError(t, first.lock(bounded(t), 0))
 	require.False(t, takes(t, second, 0, 0), "two holders")
 	require.False(t, takes(t, second, 200*time.Millisecond, time.Minute), "two holders")
@@ -271,9 +278,9 @@ func multiExcludes(t *testing.T, r *ring) { // ML-01
 }
 
 func multiMeetsSingle(t *testing.T, r *ring) {
-	whole := r.first(t, multi, on("a", "b", "c")...)
+	whole := r.first(t, multi, at("a", "b", "c")...)
 	for _, n := range []string{"a", "b", "c"} {
-		member := r.second(t, single, on(n)...)
+		member := r.second(t, single, at(n)...)
 		require.True(t, takes(t, whole, 0, 0))
 		require.False(t, takes(t, member, 0, 0), "two holders of %s", n)
 		frees(t, whole)
@@ -287,17 +294,17 @@ func multiMeetsSingle(t *testing.T, r *ring) {
 
 func multiWakes(t *testing.T, r *ring) {
 	for _, n := range []string{"a", "b", "c"} {
-		holder := r.first(t, single, on(n)...)
+		holder := r.first(t, single, at(n)...)
 		require.NoError(t, holder.lock(bounded(t), 0))
-		whole := r.second(t, multi, on("a", "b", "c")...)
-		acquired := r.wait(t, whole, on(n)[0])
+		whole := r.second(t, multi, at("a", "b", "c")...)
+		acquired := r.wait(t, whole, at(n)[0])
 		frees(t, holder)
 		woken(t, acquired)
 		frees(t, whole)
 	}
-	first, second := r.first(t, multi, on("x", "y")...), r.second(t, multi, on("x", "y")...)
+	first, second := r.first(t, multi, at("x", "y")...), r.second(t, multi, at("x", "y")...)
 	require.NoError(t, first.lock(bounded(t), 0))
-	acquired := r.wait(t, second, on("x")[0])
+	acquired := r.wait(t, second, at("x")[0])
 	frees(t, first)
 	woken(t, acquired)
 	frees(t, second)
@@ -305,15 +312,15 @@ func multiWakes(t *testing.T, r *ring) {
 }
 
 func multiOverlaps(t *testing.T, r *ring) {
-	first, second := r.first(t, multi, on("a", "b")...), r.second(t, multi, on("b", "c")...)
+	first, second := r.first(t, multi, at("a", "b")...), r.second(t, multi, at("b", "c")...)
 	require.NoError(t, first.lock(bounded(t), 0))
 	require.False(t, takes(t, second, 0, 0))
-	isFree(t, r.second(t, single, on("c")...))
-	acquired := r.wait(t, second, on("b")[0])
+	isFree(t, r.second(t, single, at("c")...))
+	acquired := r.wait(t, second, at("b")[0])
 	frees(t, first)
 	woken(t, acquired)
 	require.False(t, takes(t, first, 0, 0))
-	isFree(t, r.first(t, single, on("a")...))
+	isFree(t, r.first(t, single, at("a")...))
 	frees(t, second)
 }
 
@@ -331,7 +338,7 @@ func multiKinds(t *testing.T, r *ring) {
 }
 
 func multiReenters(t *testing.T, r *ring) {
-	first, second := r.first(t, multi, on("a", "b")...), r.second(t, multi, on("a", "b")...)
+	first, second := r.first(t, multi, at("a", "b")...), r.second(t, multi, at("a", "b")...)
 	require.NoError(t, first.lock(bounded(t), 0))
 	require.True(t, takes(t, first, 0, 0))
 	frees(t, first)
@@ -344,12 +351,12 @@ func multiReenters(t *testing.T, r *ring) {
 
 // multiLeases: however members were taken, in the end each has what was asked for.
 func multiLeases(t *testing.T, r *ring) { // ML-02, ML-07
-	server := r.fleets[0].server
-	first, second := r.first(t, multi, on("a", "b")...), r.second(t, single, on("b")...)
+	f := r.fleets[0]
+	first, second := r.first(t, multi, at("a", "b")...), r.second(t, single, at("b")...)
 	for _, wait := range []time.Duration{0, time.Second, time.Minute} {
 		require.True(t, takes(t, first, wait, 20*time.Second))
 		for _, n := range []string{"a", "b"} {
-			left := server.Do(t, "PTTL", n).Int()
+			left := f.masterOf(n).Do(t, "PTTL", n).Int()
 			require.LessOrEqual(t, left, int64(20_000), n)
 			require.Greater(t, left, int64(15_000), n)
 		}
@@ -367,37 +374,37 @@ func multiLeases(t *testing.T, r *ring) { // ML-02, ML-07
 	}()
 	var left int64
 	require.Eventually(t, func() bool {
-		left = server.Do(t, "PTTL", "a").Int()
+		left = f.masterOf("a").Do(t, "PTTL", "a").Int()
 		return left > 0
 	}, 15*time.Second, time.Millisecond)
 	require.LessOrEqual(t, left, int64(4_000))
 	require.Greater(t, left, int64(2_000))
 	frees(t, second)
 	require.True(t, <-acquired)
-	require.Greater(t, server.Do(t, "PTTL", "a").Int(), int64(15_000))
-	require.Greater(t, server.Do(t, "PTTL", "b").Int(), int64(15_000))
+	require.Greater(t, f.masterOf("a").Do(t, "PTTL", "a").Int(), int64(15_000))
+	require.Greater(t, f.masterOf("b").Do(t, "PTTL", "b").Int(), int64(15_000))
 	frees(t, first)
 	r.nothingLeft(t)
 }
 
 func multiExpires(t *testing.T, r *ring) {
 	const lease = time.Second
-	first, second := r.first(t, multi, on("a", "b")...), r.second(t, multi, on("a", "b")...)
+	first, second := r.first(t, multi, at("a", "b")...), r.second(t, multi, at("a", "b")...)
 	before := time.Now()
 	require.NoError(t, first.lock(bounded(t), lease))
 	require.NoError(t, second.lock(bounded(t), 0))
 	require.GreaterOrEqual(t, time.Since(before), lease)
 	require.ErrorIs(t, first.unlock(bounded(t)), errNotHeld)
-	require.False(t, takes(t, r.first(t, single, on("b")...), 0, 0), "the next owner was disturbed")
+	require.False(t, takes(t, r.first(t, single, at("b")...), 0, 0), "the next owner was disturbed")
 	frees(t, second)
 	r.nothingLeft(t)
 }
 
 func multiRenews(t *testing.T, r *ring) {
-	first := r.first(t, multi, on("a", "b")...)
+	first := r.first(t, multi, at("a", "b")...)
 	require.NoError(t, first.lock(bounded(t), 0))
 	for _, n := range []string{"a", "b"} {
-		require.False(t, takes(t, r.second(t, single, on(n)...), 3*time.Second, 0), "the watchdog let %s expire", n)
+		require.False(t, takes(t, r.second(t, single, at(n)...), 3*time.Second, 0), "the watchdog let %s expire", n)
 	}
 	frees(t, first)
 	r.nothingLeft(t)
@@ -405,7 +412,7 @@ func multiRenews(t *testing.T, r *ring) {
 
 func multiOpposes(t *testing.T, r *ring) { // ML-05
 	var work sync.WaitGroup
-	for _, who := range []taker{r.first(t, multi, on("a", "b")...), r.second(t, multi, on("b", "a")...)} {
+	for _, who := range []taker{r.first(t, multi, at("a", "b")...), r.second(t, multi, at("b", "a")...)} {
 		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 		t.Cleanup(cancel)
 		work.Go(func() { repeat(t, ctx, who, 6, func() error { return nil }) })
@@ -487,25 +494,25 @@ func redOutlivesServer(t *testing.T, r *ring) { // ML-16
 }
 
 // hammerMembers lets owners of both languages do unprotected read-modify-write under one lock of several members.
-func hammerMembers(t *testing.T, servers int, s sort, members []spot) {
+func hammerMembers(t *testing.T, on *topology, servers int, s sort, members []spot) {
 	const threads, sections = 3, 15
-	r := newRing(t, servers, 30*time.Second)
+	r := newRing(t, on, servers, 30*time.Second)
 	server := r.fleets[0].server
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
 	conn := server.Client(t)
 	section := func() error {
-		inside, err := conn.Do(ctx, conn.B().Incr().Key("inside").Build()).AsInt64()
+		here, err := conn.Do(ctx, conn.B().Incr().Key(inside).Build()).AsInt64()
 		if err != nil {
 			return err
 		}
-		assert.EqualValues(t, 1, inside, "somebody else is inside")
-		n, _ := conn.Do(ctx, conn.B().Get().Key("counter").Build()).AsInt64()
+		assert.EqualValues(t, 1, here, "somebody else is inside")
+		n, _ := conn.Do(ctx, conn.B().Get().Key(counter).Build()).AsInt64()
 		next := strconv.FormatInt(n+1, 10)
-		if err := conn.Do(ctx, conn.B().Set().Key("counter").Value(next).Build()).Error(); err != nil {
+		if err := conn.Do(ctx, conn.B().Set().Key(counter).Value(next).Build()).Error(); err != nil {
 			return err
 		}
-		return conn.Do(ctx, conn.B().Decr().Key("inside").Build()).Error()
+		return conn.Do(ctx, conn.B().Decr().Key(inside).Build()).Error()
 	}
 	var work sync.WaitGroup
 	for range threads {
@@ -514,7 +521,7 @@ func hammerMembers(t *testing.T, servers int, s sort, members []spot) {
 		}
 	}
 	work.Wait()
-	require.Equal(t, strconv.Itoa(2*threads*sections), server.Do(t, "GET", "counter").Text())
+	require.Equal(t, strconv.Itoa(2*threads*sections), server.Do(t, "GET", counter).Text())
 	t.Logf("interop-note: %d sections, 0 overlaps", 2*threads*sections)
 }
 

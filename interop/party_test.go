@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -198,25 +199,31 @@ type kind struct {
 
 // fleet is a Redis with clients of both languages.
 type fleet struct {
-	server *redistest.Server
+	*site
+	server *redistest.Server // the master of the key name
 	cfg    config.Config
-	yaml   []string // further lines of redisson.yaml
+	lines  []string // further ones of redisson.yaml
 }
 
-// newFleet starts a server. The watchdog timeout is the same in both languages, and Go's waiters are woken by messages or not at
+// newFleet has servers. The watchdog timeout is the same in both languages, and Go's waiters are woken by messages or not at
 // all, so that a test which ends has seen a message.
-func newFleet(t *testing.T, watchdog time.Duration) *fleet {
+func newFleet(t *testing.T, on *topology, watchdog time.Duration) *fleet {
 	t.Helper()
-	server := redistest.Start(t)
-	return &fleet{
-		server: server,
+	s := on.lend(t)
+	f := &fleet{
+		site:   s,
+		server: s.masterOf(name),
 		cfg: config.Config{
-			Servers:             config.Single(server.URL()),
+			Servers:             s.servers,
 			LockWatchdogTimeout: watchdog,
 			FallbackPoll:        time.Hour,
 		},
-		yaml: []string{fmt.Sprintf("lockWatchdogTimeout: %d", watchdog.Milliseconds())},
+		lines: []string{fmt.Sprintf("lockWatchdogTimeout: %d", watchdog.Milliseconds())},
 	}
+	if on == cluster && !javaKnowsSharded() {
+		f.cfg.ShardedSubscriptionMode = config.ShardedSubscriptionOff
+	}
+	return f
 }
 
 func (f *fleet) goClient(t *testing.T) *redlatch.Client {
@@ -230,7 +237,7 @@ func (f *fleet) goClient(t *testing.T) *redlatch.Client {
 func (f *fleet) javaClient(t *testing.T) *javaagent.Client {
 	t.Helper()
 	name := fmt.Sprintf("%s#%d", t.Name(), clients.Add(1))
-	client, err := agent.Open(t.Context(), name, javaagent.YAMLSingle(f.server.Addr(), f.yaml...))
+	client, err := agent.Open(t.Context(), name, f.yaml(f.lines...))
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, client.Close(context.Background())) })
 	return client
@@ -248,10 +255,20 @@ func newJavaParty(t *testing.T, c *javaagent.Client, thread string, k kind, name
 	return &javaParty{thread: owned, lockOf: k.java(name), owner: owner, suffix: k.javaSuffix}
 }
 
+// keys are those of all masters, sorted.
+func (s *site) keys(t *testing.T) (keys []string) {
+	t.Helper()
+	for _, m := range s.masters {
+		keys = append(keys, m.Snapshot(t).Keys()...)
+	}
+	slices.Sort(keys)
+	return keys
+}
+
 // leftOvers are the keys in Redis apart from those that are meant to stay: a fenced lock's token, and for a moment Java's latches.
 func leftOvers(t *testing.T, f *fleet) (keys []string) {
 	t.Helper()
-	for _, key := range f.server.Snapshot(t).Keys() {
+	for _, key := range f.keys(t) {
 		if !strings.HasPrefix(key, "redisson_lock_token:") && !ignoredKey(key) {
 			keys = append(keys, key)
 		}

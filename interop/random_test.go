@@ -33,20 +33,19 @@ type trace struct {
 type cast struct {
 	language string
 	lockName string
+	server   *redistest.Server // the master of the lock
 	parties  [actors][]party
 }
 
-// stage is where programs run: one server, and two clients of each language with two owners each.
+// stage is where programs run: two clients of each language with two owners each, on one Redis.
 type stage struct {
 	*fleet
-	heard *redistest.Recorder
 	goes  [2]*redlatch.Client
 	javas [2]*javaagent.Client
 }
 
-func newStage(t *testing.T) *stage {
-	s := &stage{fleet: newFleet(t, 30*time.Second)}
-	s.heard = s.server.Record(t, "*")
+func newStage(t *testing.T, on *topology) *stage {
+	s := &stage{fleet: newFleet(t, on, 30*time.Second)}
 	for i := range 2 {
 		s.goes[i], s.javas[i] = s.goClient(t), s.javaClient(t)
 	}
@@ -56,6 +55,7 @@ func newStage(t *testing.T) *stage {
 // cast puts owners in place: owner i is the thread i/2 of client i%2 of its language, which inJava tells.
 func (s *stage) cast(t *testing.T, language string, kinds []kind, lockName string, inJava func(owner int) bool) cast {
 	c := cast{language: language, lockName: lockName + ":" + language}
+	c.server = s.masterOf(c.lockName)
 	for i := range actors {
 		owner := s.goes[i%2].NewOwner()
 		for _, k := range kinds {
@@ -82,12 +82,15 @@ func (s *stage) casts(t *testing.T, kinds []kind, lockName string) []cast {
 
 // run plays a program and takes down what shows after each step.
 func (s *stage) run(t *testing.T, c cast, p program) []trace {
-	s.server.Do(t, "FLUSHALL")
-	s.heard.Reset(t)
+	s.flush(t)
 	names := []string{c.lockName, "<lock>"}
+	var owners []string
 	for i, parties := range c.parties {
-		names = append(names, strings.TrimSuffix(parties[0].field(), ":write"), fmt.Sprintf("<owner %d>", i))
+		owners = append(owners, strings.TrimSuffix(parties[0].field(), ":write"))
+		names = append(names, owners[i], fmt.Sprintf("<owner %d>", i))
 	}
+	heard := s.listen(t, c.lockName, channelsOf(c.lockName, owners...)...)
+	defer heard.stop()
 	rename := strings.NewReplacer(names...)
 	m := model{exclusive: len(p.kinds) == 1 && p.kinds[0].name != once.name && p.kinds[0].name != fairOnce.name}
 	background := make(map[int]<-chan error)
@@ -95,20 +98,20 @@ func (s *stage) run(t *testing.T, c cast, p program) []trace {
 	for i, st := range p.steps {
 		before := m
 		m.apply(st)
-		traces[i].answer = s.play(t, c, st, background)
+		traces[i].answer = c.play(t, st, background)
 		if len(m.waiting) < len(before.waiting) {
 			traces[i].letIn = true
 			if err := <-background[m.owner]; err != nil {
 				traces[i].answer += "; the waiter: " + err.Error()
 			}
 		}
-		s.observe(t, &traces[i], rename)
+		c.observe(t, &traces[i], heard, rename)
 	}
 	return traces
 }
 
-func (s *stage) observe(t *testing.T, tr *trace, rename *strings.Replacer) {
-	snap := s.server.Snapshot(t)
+func (c cast) observe(t *testing.T, tr *trace, heard listener, rename *strings.Replacer) {
+	snap := c.server.Snapshot(t)
 	kept := snap.Entries[:0]
 	for _, e := range snap.Entries {
 		if !ignoredKey(e.Key) {
@@ -128,14 +131,14 @@ func (s *stage) observe(t *testing.T, tr *trace, rename *strings.Replacer) {
 		}
 	}
 	tr.state = snap.MapScores(func(string, float64) float64 { return 0 }).Map(rename.Replace)
-	for _, m := range s.heard.Messages(t) {
+	for _, m := range heard.Messages(t) {
 		tr.messages = append(tr.messages, rename.Replace(m.Channel)+" "+m.Payload)
 	}
-	s.heard.Reset(t)
+	heard.Reset(t)
 }
 
 // play makes one step and gives what it answered in words that both languages share.
-func (s *stage) play(t *testing.T, c cast, st step, background map[int]<-chan error) string {
+func (c cast) play(t *testing.T, st step, background map[int]<-chan error) string {
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
 	p := c.parties[st.actor][st.side]
@@ -147,7 +150,7 @@ func (s *stage) play(t *testing.T, c cast, st step, background map[int]<-chan er
 	case opGiveUp:
 		value, err = p.tryLock(ctx, aMoment, st.lease)
 	case opWait:
-		background[st.actor] = s.wait(t, p, st.lease)
+		background[st.actor] = c.wait(t, p, st.lease)
 		value = "waits"
 	case opUnlock:
 		err = p.unlock(ctx)
@@ -158,7 +161,7 @@ func (s *stage) play(t *testing.T, c cast, st step, background map[int]<-chan er
 	case opLocked:
 		value, err = p.isLocked(ctx)
 	case opExpire:
-		s.server.Do(t, "PEXPIRE", c.lockName, "0")
+		c.server.Do(t, "PEXPIRE", c.lockName, "0")
 	}
 	for _, known := range []error{errNotHeld, errRefused} {
 		if errors.Is(err, known) {
@@ -176,8 +179,8 @@ func (s *stage) play(t *testing.T, c cast, st step, background map[int]<-chan er
 }
 
 // wait starts a waiting call and returns when the server has seen its second try, which comes after its subscription.
-func (s *stage) wait(t *testing.T, p party, lease time.Duration) <-chan error {
-	tries := func() int64 { return s.server.CommandStats(t)["evalsha"] + s.server.CommandStats(t)["eval"] }
+func (c cast) wait(t *testing.T, p party, lease time.Duration) <-chan error {
+	tries := func() int64 { return c.server.CommandStats(t)["evalsha"] + c.server.CommandStats(t)["eval"] }
 	before := tries()
 	acquired := make(chan error, 1)
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), 20*time.Second)
@@ -190,13 +193,13 @@ func (s *stage) wait(t *testing.T, p party, lease time.Duration) <-chan error {
 }
 
 // randomPrograms runs random programs in Java, in Go, and with owners of both, and compares everything after each step.
-// REDLATCH_PROGRAMS is their number, REDLATCH_SEED repeats a run.
-func randomPrograms(t *testing.T) {
-	programs, seed := envOr("REDLATCH_PROGRAMS", "300"), envOr("REDLATCH_SEED", strconv.FormatInt(time.Now().UnixNano(), 10))
+// REDLATCH_PROGRAMS is their number, by default 300 on one server and less on others where not everything is to run; REDLATCH_SEED repeats a run.
+func randomPrograms(t *testing.T, on *topology) {
+	programs, seed := envOr("REDLATCH_PROGRAMS", on.programs()), envOr("REDLATCH_SEED", strconv.FormatInt(time.Now().UnixNano(), 10))
 	require.NoError(t, flag.Set("rapid.checks", programs))
 	require.NoError(t, flag.Set("rapid.seed", seed))
 	require.NoError(t, flag.Set("rapid.nofailfile", "true"))
-	s := newStage(t)
+	s := newStage(t, on)
 	ran, steps := 0, 0
 	rapid.Check(t, func(rt *rapid.T) {
 		p := drawProgram(rt)

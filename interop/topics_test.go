@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/config"
 	"github.com/redlatch/redlatch/fairlock"
 	"github.com/redlatch/redlatch/fencedlock"
 	"github.com/redlatch/redlatch/internal/redistest"
@@ -90,7 +91,9 @@ type topic struct {
 
 const name = "order:1001"
 
-func TestInterop(t *testing.T) {
+func TestInterop(t *testing.T) { onEach(t, topics) }
+
+func topics(t *testing.T, on *topology) {
 	topics := []topic{
 		{"plain: exclusion", plain, 0, excludes},
 		{"plain: hold counts", plain, 0, counts},
@@ -148,6 +151,7 @@ func TestInterop(t *testing.T) {
 			topic{k.name + ": a waiter is woken by the message", k, 0, wakes},
 			topic{k.name + ": a waiter is woken each time", k, 0, wakesAgain},
 			topic{k.name + ": the watchdog keeps the other out", k, 1500 * time.Millisecond, renews},
+			topic{k.name + ": the watchdog renews an owner that entered twice", k, 1500 * time.Millisecond, renewsTwice},
 			topic{k.name + ": a lease ends and lets the waiter in", k, 0, expires},
 		)
 	}
@@ -168,23 +172,23 @@ func TestInterop(t *testing.T) {
 	for _, d := range directions {
 		t.Run(d.name, func(t *testing.T) {
 			for _, topic := range topics {
-				t.Run(topic.name, func(t *testing.T) {
+				on.run(t, topic.name, func(t *testing.T) {
 					t.Parallel()
 					watchdog := topic.watchdog
 					if watchdog == 0 {
 						watchdog = 30 * time.Second
 					}
-					topic.test(t, d.pair(t, newFleet(t, watchdog), topic.kind))
+					topic.test(t, d.pair(t, newFleet(t, on, watchdog), topic.kind))
 				})
 			}
 		})
 	}
 	t.Run("both", func(t *testing.T) {
-		t.Run("plain: threads of both languages never overlap", func(t *testing.T) { hammer(t, plain) })
-		t.Run("spin: threads of both languages never overlap", func(t *testing.T) { hammer(t, spin) })
-		t.Run("plain: a listening waiter finds the silent release of a spin lock by its poll", findsBySelf)
-		t.Run("plain: one thread id in two clients is two owners", threadIDs)
-		t.Run("all kinds: random programs leave the same state", randomPrograms)
+		on.run(t, "plain: threads of both languages never overlap", func(t *testing.T) { hammer(t, on, plain) })
+		on.run(t, "spin: threads of both languages never overlap", func(t *testing.T) { hammer(t, on, spin) })
+		on.run(t, "plain: a listening waiter finds the silent release of a spin lock by its poll", func(t *testing.T) { findsBySelf(t, on) })
+		on.run(t, "plain: one thread id in two clients is two owners", func(t *testing.T) { threadIDs(t, on) })
+		on.run(t, "all kinds: random programs leave the same state", func(t *testing.T) { randomPrograms(t, on) })
 	})
 }
 
@@ -222,12 +226,17 @@ func try(t *testing.T, p party, wait, lease time.Duration) bool {
 // waitFor starts a blocking lock call and returns when its owner is known to wait: it has subscribed, or polls.
 func (p pair) waitFor(t *testing.T, who party) <-chan error {
 	t.Helper()
-	before := p.server.CommandStats(t)["pttl"]
+	before := p.server.CommandStats(t)
 	acquired := make(chan error, 1)
 	ctx := bounded(t)
 	go func() { acquired <- who.lock(ctx, 0) }()
-	// The second failed attempt comes after the confirmed subscription; each reads the TTL.
-	require.Eventually(t, func() bool { return p.server.CommandStats(t)["pttl"] >= before+2 }, 15*time.Second, time.Millisecond)
+	_, inJava := who.(*javaParty)
+	// The second failed attempt comes after the confirmed subscription; each reads the TTL. Behind each, Java waits for the replicas.
+	require.Eventually(t, func() bool {
+		now := p.server.CommandStats(t)
+		waits := now["wait"] + now["waitaof"] - before["wait"] - before["waitaof"]
+		return now["pttl"] >= before["pttl"]+2 && (!inJava || !p.replicates || waits >= 2)
+	}, 15*time.Second, time.Millisecond)
 	return acquired
 }
 
@@ -247,7 +256,7 @@ func excludes(t *testing.T, p pair) {
 }
 
 func counts(t *testing.T, p pair) { // RL-01
-	heard := p.server.Record(t, "*")
+	heard := p.listen(t, p.name, channelsOf(p.name, p.inGo.field(), p.inJava.field())...)
 	field := p.first.field()
 	for want := 1; want <= 3; want++ {
 		require.NoError(t, p.first.lock(bounded(t), 0))
@@ -335,6 +344,18 @@ func renews(t *testing.T, p pair) { // WD-01
 	require.NoError(t, p.second.unlock(bounded(t)))
 }
 
+// renewsTwice: each read hold has a key of its own that must be renewed.
+func renewsTwice(t *testing.T, p pair) {
+	require.NoError(t, p.first.lock(bounded(t), 0))
+	require.NoError(t, p.first.lock(bounded(t), 0))
+	require.False(t, try(t, p.second, 3*time.Second, 0), "the watchdog let the lock expire")
+	require.NoError(t, p.first.unlock(bounded(t)))
+	require.False(t, try(t, p.second, 0, 0), "one hold is left")
+	require.NoError(t, p.first.unlock(bounded(t)))
+	require.True(t, try(t, p.second, 0, 0))
+	require.NoError(t, p.second.unlock(bounded(t)))
+}
+
 func rearms(t *testing.T, p pair) { // RL-02
 	const lease = 10 * time.Second
 	require.NoError(t, p.first.lock(bounded(t), lease))
@@ -384,9 +405,18 @@ func releasesLate(t *testing.T, p pair) { // RL-07
 	require.NoError(t, p.second.unlock(bounded(t)))
 }
 
-func strangeNames(t *testing.T, p pair) { // NM-01, NM-02 (single server), NM-07
+func strangeNames(t *testing.T, p pair) { // NM-01, NM-07
 	for _, name := range []string{"{t}:x", "a}b{c}d", "a{b", "{}x", "a}b", "späti:ключ:鍵", "with space\tand \"quotes\""} {
 		inGo := newGoParty(p.goClient, p.kind, name)
+		if p.cfg.Servers.Mode() == config.ModeCluster && config.SlotSafe(name) != nil { // NM-02
+			require.ErrorIs(t, inGo.lock(bounded(t), 0), config.ErrName, name)
+			continue
+		}
+		if p.cfg.Servers.Mode() == config.ModeCluster && strings.Index(name, "}") < strings.Index(name, "{") {
+			require.NoError(t, inGo.lock(bounded(t), 0), name)
+			require.NoError(t, inGo.unlock(bounded(t)), name)
+			continue // Redisson 4.7.0 asks the wrong node for such a name, and mostly never comes back
+		}
 		inJava := newJavaParty(t, p.javaClient, "t1", p.kind, name)
 		first, second := party(inGo), party(inJava)
 		if p.first == party(p.inJava) {

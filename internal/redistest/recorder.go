@@ -27,6 +27,7 @@ type Message struct{ Channel, Payload string }
 type Recorder struct {
 	endpoint *Endpoint
 	messages *feed[Message] // fences included, as messages on channels that begin with fencePrefix
+	stop     func()
 }
 
 // Record subscribes to the patterns, as PSUBSCRIBE takes them, with none to "*", and collects until the test ends. When
@@ -61,12 +62,16 @@ func (e *Endpoint) record(t testing.TB, command string, names []string) *Recorde
 		defer close(joined)
 		r.messages.end(r.read(c))
 	}()
-	t.Cleanup(func() {
+	r.stop = func() {
 		_ = c.Close()
 		<-joined
-	})
+	}
+	t.Cleanup(r.stop)
 	return r
 }
+
+// Stop ends the recording before the test does, for a test that makes many. What has come until then stays.
+func (r *Recorder) Stop() { r.stop() }
 
 // subscribe subscribes to the names and to every fence, and waits for the confirmations.
 func subscribe(c *Conn, command string, names []string) error {

@@ -3,6 +3,7 @@ package redistest_test
 import (
 	"strconv"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -37,4 +38,12 @@ func TestRecorderHearsShardChannels(t *testing.T) {
 	s.Do(t, "SPUBLISH", "{a}:3", "0")
 	s.Do(t, "PUBLISH", "{a}:1", "not sharded")
 	require.Equal(t, []redistest.Message{{Channel: "{a}:2", Payload: "0"}}, rec.Messages(t))
+}
+
+func TestRecorderStopsBeforeTheTestEnds(t *testing.T) {
+	s := redistest.Start(t)
+	rec := s.Record(t)
+	require.EqualValues(t, 1, s.Do(t, "PUBSUB", "NUMPAT").Int())
+	rec.Stop()
+	require.Eventually(t, func() bool { return s.Do(t, "PUBSUB", "NUMPAT").Int() == 0 }, 15*time.Second, time.Millisecond)
 }

@@ -17,7 +17,14 @@ const (
 	noDirection = "-"
 )
 
-var directions = []string{"go-to-java", "java-to-go", "both"}
+var (
+	directions = []string{"go-to-java", "java-to-go", "both"}
+	// topologies have a level of their own above the directions; without it a topic ran on one redis-server.
+	topologies = []string{"cluster", "sentinel"}
+)
+
+// single is the topology of topics that name none.
+const single = "single"
 
 // table prints a line as soon as its test has ended, so that a long run can be watched.
 type table struct {
@@ -35,6 +42,7 @@ type packageRun struct {
 // row is what shares one line of the table: a topic with its subtests, or any other test with its own.
 type row struct {
 	id        string // the test's name up to where the row's own subtests begin
+	topology  string
 	direction string
 	topic     string
 	isTopic   bool
@@ -46,21 +54,30 @@ func newTable(out io.Writer) *table {
 
 // rowOf says in which row a test belongs. The empty test name is the package itself.
 func rowOf(pkg, test string) row {
-	parts := strings.SplitN(test, "/", 4)
+	parts := strings.SplitN(test, "/", 5)
+	if test == "" {
+		return row{topology: noDirection, direction: noDirection, topic: pkg}
+	}
+	if !strings.HasPrefix(parts[0], root) {
+		return row{id: parts[0], topology: noDirection, direction: noDirection, topic: parts[0]}
+	}
+	topology, above := single, 1 // how many parts stand above the direction
+	if len(parts) > 1 && slices.Contains(topologies, parts[1]) {
+		topology, above = parts[1], 2
+	}
 	switch {
-	case test == "":
-		return row{direction: noDirection, topic: pkg}
-	case !strings.HasPrefix(parts[0], root):
-		return row{id: parts[0], direction: noDirection, topic: parts[0]}
 	case len(parts) == 1:
-		return row{id: root, direction: noDirection, topic: root}
-	case len(parts) == 2:
-		return row{id: test, direction: parts[1], topic: test}
+		return row{id: root, topology: noDirection, direction: noDirection, topic: root}
+	case len(parts) <= above:
+		return row{id: test, topology: topology, direction: noDirection, topic: test}
+	case len(parts) == above+1:
+		return row{id: test, topology: topology, direction: parts[above], topic: test}
 	default:
 		return row{
-			id:        strings.Join(parts[:3], "/"),
-			direction: parts[1],
-			topic:     strings.ReplaceAll(parts[2], "_", " "),
+			id:        strings.Join(parts[:above+2], "/"),
+			topology:  topology,
+			direction: parts[above],
+			topic:     strings.ReplaceAll(parts[above+1], "_", " "),
 			isTopic:   true,
 		}
 	}
@@ -148,7 +165,7 @@ func (t *table) print(r row, ok bool, seconds float64, note string) {
 		t.failed++
 		result = "FAIL"
 	}
-	line := fmt.Sprintf("%-10s  %-52s  %-4s %8.2fs  %s", r.direction, r.topic, result, seconds, note)
+	line := fmt.Sprintf("%-8s  %-10s  %-52s  %-4s %8.2fs  %s", r.topology, r.direction, r.topic, result, seconds, note)
 	fmt.Fprintln(t.out, strings.TrimRight(line, " "))
 }
 

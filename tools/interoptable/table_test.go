@@ -25,10 +25,33 @@ func TestEachTopicIsOneLineWithItsNote(t *testing.T) {
 		end("skip", "interop/agent", ""),
 	)
 	want(t, got, ok, true,
-		"both random steps ok 1.50s 400 scripts compared",
-		"go-to-java exclusion ok 1.50s",
-		"java-to-go exclusion ok 1.50s",
+		"single both random steps ok 1.50s 400 scripts compared",
+		"single go-to-java exclusion ok 1.50s",
+		"single java-to-go exclusion ok 1.50s",
 		"3 passed, 0 failed",
+	)
+}
+
+func TestTopicsOfATopologySayWhichItIs(t *testing.T) {
+	t.Parallel()
+	got, ok := render(t,
+		output("TestInterop/cluster/both/random_steps/seed_1", "    x_test.go:9: interop-note: 1 script\n"),
+		end("pass", "interop", "TestInterop/cluster/both/random_steps/seed_1"),
+		end("pass", "interop", "TestInterop/cluster/both/random_steps"),
+		end("pass", "interop", "TestInterop/cluster/both"),
+		end("pass", "interop", "TestInterop/cluster"),
+		end("pass", "interop", "TestInteropMulti/sentinel/go-to-java/exclusion"),
+		end("fail", "interop", "TestInterop/sentinel/sideways/x"),
+		end("fail", "interop", "TestInteropMulti/sentinel/go-to-java"),
+		end("fail", "interop", "TestInteropMulti/sentinel"),
+		end("fail", "interop", ""),
+	)
+	want(t, got, ok, false,
+		"cluster both random steps ok 1.50s 1 script",
+		"sentinel go-to-java exclusion ok 1.50s",
+		"sentinel sideways x FAIL 1.50s the direction must be one of go-to-java, java-to-go, both",
+		"sentinel go-to-java TestInteropMulti/sentinel/go-to-java FAIL 1.50s",
+		"2 passed, 2 failed",
 	)
 }
 
@@ -44,7 +67,7 @@ func TestAFailedTopicShowsWhatItPrintedAndCountsOnce(t *testing.T) {
 		end("fail", "interop", ""),
 	)
 	want(t, got, ok, false,
-		"go-to-java exclusion FAIL 1.50s",
+		"single go-to-java exclusion FAIL 1.50s",
 		"| === RUN",
 		"| both hold it",
 		"0 passed, 1 failed",
@@ -59,24 +82,28 @@ func TestWhatIsNoTopicAppearsOnlyWhenItWentWrong(t *testing.T) {
 	}{
 		"other test": {
 			stream: []events.Event{end("fail", "interop", "TestAgent/opens"), end("fail", "interop", "TestAgent"), end("fail", "interop", "")},
-			want:   []string{"- TestAgent FAIL 1.50s", "0 passed, 1 failed"},
+			want:   []string{"- - TestAgent FAIL 1.50s", "0 passed, 1 failed"},
 		},
 		"set-up of all": {
 			stream: []events.Event{end("fail", "interop", "TestInterop"), end("fail", "interop", "")},
-			want:   []string{"- TestInterop FAIL 1.50s", "0 passed, 1 failed"},
+			want:   []string{"- - TestInterop FAIL 1.50s", "0 passed, 1 failed"},
 		},
 		"set-up of a direction": {
 			stream: []events.Event{end("fail", "interop", "TestInterop/both"), end("fail", "interop", "TestInterop"), end("fail", "interop", "")},
-			want:   []string{"both TestInterop/both FAIL 1.50s", "0 passed, 1 failed"},
+			want:   []string{"single both TestInterop/both FAIL 1.50s", "0 passed, 1 failed"},
+		},
+		"set-up of a topology": {
+			stream: []events.Event{end("fail", "interop", "TestInterop/cluster"), end("fail", "interop", "TestInterop"), end("fail", "interop", "")},
+			want:   []string{"cluster - TestInterop/cluster FAIL 1.50s", "0 passed, 1 failed"},
 		},
 		"skipped topic": {
 			stream: []events.Event{end("skip", "interop", "TestInterop/both/x"), end("pass", "interop", "")},
-			want:   []string{"both x FAIL 1.50s skipped", "0 passed, 1 failed"},
+			want:   []string{"single both x FAIL 1.50s skipped", "0 passed, 1 failed"},
 		},
 		"unknown direction": {
 			stream: []events.Event{end("pass", "interop", "TestInterop/sideways/x"), end("pass", "interop", "")},
 			want: []string{
-				"sideways x FAIL 1.50s the direction must be one of go-to-java, java-to-go, both",
+				"single sideways x FAIL 1.50s the direction must be one of go-to-java, java-to-go, both",
 				"0 passed, 1 failed",
 			},
 		},
@@ -86,7 +113,7 @@ func TestWhatIsNoTopicAppearsOnlyWhenItWentWrong(t *testing.T) {
 				{Action: events.BuildFail, ImportPath: "interop"},
 				end("fail", "interop", ""),
 			},
-			want: []string{"x.go:1: no", "- interop FAIL 1.50s the package failed as a whole", "0 passed, 1 failed"},
+			want: []string{"x.go:1: no", "- - interop FAIL 1.50s the package failed as a whole", "0 passed, 1 failed"},
 		},
 		"timeout": {
 			stream: []events.Event{
@@ -95,13 +122,13 @@ func TestWhatIsNoTopicAppearsOnlyWhenItWentWrong(t *testing.T) {
 				end("fail", "interop", ""),
 			},
 			want: []string{
-				"- interop FAIL 1.50s the package failed as a whole", "| panic: test timed out", "| waiting", "0 passed, 1 failed",
+				"- - interop FAIL 1.50s the package failed as a whole", "| panic: test timed out", "| waiting", "0 passed, 1 failed",
 			},
 		},
 		"broken off": {
 			stream: []events.Event{start("interop"), end("pass", "interop", "TestInterop/both/x")},
 			want: []string{
-				"both x ok 1.50s", "- interop FAIL 0.00s the run broke off before the package ended", "1 passed, 1 failed",
+				"single both x ok 1.50s", "- - interop FAIL 0.00s the run broke off before the package ended", "1 passed, 1 failed",
 			},
 		},
 		"nothing": {
