@@ -12,7 +12,7 @@ const smallPools = `  %[1]sonnectionPoolSize: 8
 `
 
 // YAMLSingle is a redisson.yaml for one server at addr, "host:port" or a redis:// or rediss:// URL. Further lines for the
-// top level, such as "lockWatchdogTimeout: 3000", may follow. Like the other two it uses only settings that every release
+// top level, such as "lockWatchdogTimeout: 3000", may follow. Like the others it uses only settings that every release
 // from 3.16.8 on knows.
 func YAMLSingle(addr string, topLevel ...string) string {
 	return "singleServerConfig:\n" +
@@ -38,6 +38,24 @@ func YAMLSentinel(masterName string, sentinels []string, topLevel ...string) str
 		"  masterName: " + quote(masterName) + "\n" +
 		"  sentinelAddresses:\n" + list(sentinels) +
 		"  checkSentinelsList: false\n" +
+		"  scanInterval: 1000\n" +
+		masterAndReplicas() +
+		tuning(topLevel)
+}
+
+// YAMLMasterSlave is a redisson.yaml for a master and its replicas, whose roles stay what they are.
+func YAMLMasterSlave(master string, slaves []string, topLevel ...string) string {
+	return "masterSlaveServersConfig:\n" +
+		"  masterAddress: " + quote(address(master)) + "\n" +
+		"  slaveAddresses:\n" + list(slaves) +
+		masterAndReplicas() +
+		tuning(topLevel)
+}
+
+// YAMLReplicated is a redisson.yaml for servers of which one is the master, which they are asked for once a second.
+func YAMLReplicated(addrs []string, topLevel ...string) string {
+	return "replicatedServersConfig:\n" +
+		"  nodeAddresses:\n" + list(addrs) +
 		"  scanInterval: 1000\n" +
 		masterAndReplicas() +
 		tuning(topLevel)
