@@ -174,7 +174,7 @@ var (
 		difference: "a lease of 20 s, of a hold with an entry that is renewed, lengthens to 30 s at another moment than in Java; in Java also one " +
 			"whose owner had such an entry before, which ended by expiry or by force",
 		reason: "Java has one tick for all locks, and finds out by it what has ended; Go renews each a third of its lease after it was armed",
-		shows:      func(c comparison) bool { return c.mixed },
+		shows:  func(c comparison) bool { return c.mixed },
 	}
 	freeFair = known{
 		difference: "a release of a fair lock that nobody holds is refused; in Java it succeeds",
