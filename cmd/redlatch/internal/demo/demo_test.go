@@ -211,7 +211,7 @@ func TestReadWriteLockThatDoesNotExcludeIsFoundOut(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := brief(t)
-			o.Kind = readWrite(t)
+			o.Kind, o.For = readWrite(t), time.Second
 			broken(&o.Kind)
 			var w watcher
 			v, err := Run(t.Context(), o, &w)
@@ -224,6 +224,34 @@ func TestReadWriteLockThatDoesNotExcludeIsFoundOut(t *testing.T) {
 				require.Equal(t, v.Sections-v.Reads, v.Counter, "no update is lost, so the gauges alone tell")
 			}
 		})
+	}
+}
+
+func TestWhoEntersSeesWhomItMustNotMeet(t *testing.T) {
+	server := redistest.Start(t)
+	data, err := dial(t.Context(), config.Config{Servers: config.Single(server.URL())})
+	require.NoError(t, err)
+	defer data.Close()
+	for _, c := range []struct {
+		inside []Mode
+		enters Mode
+		sees   string
+	}{
+		{nil, Reads, ""}, {nil, Writes, ""}, {nil, "", ""},
+		{[]Mode{Reads, Reads}, Reads, ""},
+		{[]Mode{Reads, Reads}, Writes, "2 readers inside"},
+		{[]Mode{Writes}, Reads, "1 writer inside"},
+		{[]Mode{Writes}, Writes, "2 are inside"},
+		{[]Mode{""}, "", "2 are inside"},
+	} {
+		w := &worker{stage: &stage{data: data, keys: newKeys()}}
+		var company string
+		for _, mode := range append(c.inside, c.enters) {
+			own, beside := w.keys.gauges(mode)
+			company, err = w.enter(mode, own, beside)
+			require.NoError(t, err)
+		}
+		require.Equal(t, c.sees, company, "%q enters beside %q", c.enters, c.inside)
 	}
 }
 

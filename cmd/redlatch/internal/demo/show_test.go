@@ -90,7 +90,7 @@ func TestTimelineShowsReadersTogetherAndAWriterAlone(t *testing.T) {
 func TestReadersAndWritersAreToldApartInWordsAndInJSON(t *testing.T) {
 	var text, objects bytes.Buffer
 	o := brief(t)
-	o.Kind = readWrite(t)
+	o.Kind, o.For = readWrite(t), time.Second
 	v, err := Run(t.Context(), o, NewLines(&text))
 	require.NoError(t, err)
 	require.True(t, v.OK(), "%v", v.Problems)
