@@ -385,6 +385,16 @@ func TestServersAreDescribedWithoutPasswords(t *testing.T) {
 	}
 }
 
+func TestSentinelsMayDemandThePasswordOfTheServers(t *testing.T) {
+	s := redistest.StartSentinel(t, redistest.WithReplicas(0), redistest.WithPassword("s3cret"), redistest.WithSentinelPassword("s3cret"))
+	o := brief(t)
+	o.For = MinFor
+	o.Servers = config.Config{Servers: config.Sentinel(s.MasterName(), s.Addresses()...), Password: "s3cret"}
+	v, err := Run(t.Context(), o, new(watcher))
+	require.NoError(t, err)
+	require.Positive(t, v.Sections)
+}
+
 func TestNamedServersAreNotMapped(t *testing.T) {
 	server := redistest.Start(t)
 	dial := dialer([]config.Address{{Network: "tcp", Addr: server.Addr()}}, func(addr string) string {

@@ -144,6 +144,11 @@ func dial(ctx context.Context, cfg config.Config) (rueidis.Client, error) {
 		option.InitAddress = append(option.InitAddress, a.Addr)
 	}
 	client, err := rueidis.NewClient(option)
+	if err != nil && option.Sentinel.MasterSet != "" && option.Sentinel.Password == "" && cfg.Password != "" {
+		// As config.Config.SentinelPassword has it: sentinels that demand a password may have that of the servers.
+		option.Sentinel.Username, option.Sentinel.Password = cfg.Username, cfg.Password
+		client, err = rueidis.NewClient(option)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("connect to %s: %w", describe(cfg.Servers), err)
 	}
