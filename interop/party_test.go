@@ -220,9 +220,7 @@ func newFleet(t *testing.T, on *topology, watchdog time.Duration) *fleet {
 		},
 		lines: []string{fmt.Sprintf("lockWatchdogTimeout: %d", watchdog.Milliseconds())},
 	}
-	if on == cluster && !javaKnowsSharded() {
-		f.cfg.ShardedSubscriptionMode = config.ShardedSubscriptionOff
-	}
+	f.cfg.PlainAndSharded = on == cluster && !javaKnowsSharded()
 	return f
 }
 

@@ -226,17 +226,20 @@ func try(t *testing.T, p party, wait, lease time.Duration) bool {
 // waitFor starts a blocking lock call and returns when its owner is known to wait: it has subscribed, or polls.
 func (p pair) waitFor(t *testing.T, who party) <-chan error {
 	t.Helper()
-	before := p.server.CommandStats(t)
+	before := p.server.CommandStats(t)["pttl"]
 	acquired := make(chan error, 1)
 	ctx := bounded(t)
 	go func() { acquired <- who.lock(ctx, 0) }()
-	_, inJava := who.(*javaParty)
-	// The second failed attempt comes after the confirmed subscription; each reads the TTL. Behind each, Java waits for the replicas.
-	require.Eventually(t, func() bool {
-		now := p.server.CommandStats(t)
-		waits := now["wait"] + now["waitaof"] - before["wait"] - before["waitaof"]
-		return now["pttl"] >= before["pttl"]+2 && (!inJava || !p.replicates || waits >= 2)
-	}, 15*time.Second, time.Millisecond)
+	// The second failed attempt comes after the confirmed subscription; each reads the TTL.
+	waits := func() bool { return p.server.CommandStats(t)["pttl"] >= before+2 }
+	if java, ok := who.(*javaParty); ok && java.lockOf.Kind != javaagent.KindSpin {
+		// A Java waiter that is not asleep yet loses the message of a write lock's release.
+		waits = func() bool {
+			asleep, err := java.thread.Asleep(ctx)
+			return err == nil && asleep
+		}
+	}
+	require.Eventually(t, waits, 15*time.Second, time.Millisecond)
 	return acquired
 }
 
@@ -415,7 +418,9 @@ func strangeNames(t *testing.T, p pair) { // NM-01, NM-07
 		if p.cfg.Servers.Mode() == config.ModeCluster && strings.Index(name, "}") < strings.Index(name, "{") {
 			require.NoError(t, inGo.lock(bounded(t), 0), name)
 			require.NoError(t, inGo.unlock(bounded(t)), name)
-			continue // Redisson 4.7.0 asks the wrong node for such a name, and mostly never comes back
+			// Redisson 4.7.0 looks for the first "}" of the whole name, so it takes another slot for its own than the servers do, asks
+			// the wrong node, and mostly never comes back.
+			continue
 		}
 		inJava := newJavaParty(t, p.javaClient, "t1", p.kind, name)
 		first, second := party(inGo), party(inJava)

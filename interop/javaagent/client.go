@@ -90,6 +90,13 @@ func (t *Thread) Owner(ctx context.Context) (string, error) {
 	return fmt.Sprintf("%s:%d", t.client.id, id), nil
 }
 
+// Asleep says whether the thread sleeps as the waiter of a lock: it has subscribed, has tried again, and now waits for a message, the end
+// of a TTL, or that of its wait. It is answered at once. A spin lock's waiter is never asleep.
+func (t *Thread) Asleep(ctx context.Context) (bool, error) {
+	result, err := t.client.agent.call(ctx, &request{Op: "asleep", Thread: t.name})
+	return result.Bool(), err
+}
+
 // Interrupt interrupts what the thread is at; false, and nothing done, when it is idle.
 func (t *Thread) Interrupt(ctx context.Context) (bool, error) {
 	result, err := t.client.agent.call(ctx, &request{Op: "interrupt", Thread: t.name})

@@ -75,6 +75,29 @@ func TestHoldCountFollowsReentryAndRelease(t *testing.T) {
 	require.False(t, locked)
 }
 
+func TestAsleepIsWhoWaitsForALock(t *testing.T) {
+	ctx, client, lock := bounded(t), open(t), javaagent.Plain(key(t, "lock"))
+	owner, waiter := thread(t, client, "owner"), thread(t, client, "waiter")
+	require.NoError(t, owner.Lock(ctx, lock))
+	for _, idle := range []*javaagent.Thread{owner, waiter} {
+		asleep, err := idle.Asleep(ctx)
+		require.NoError(t, err)
+		require.False(t, asleep, "it waits for nothing but an order")
+	}
+	acquired := waiter.Go(javaagent.NewOp(javaagent.OpLock, lock))
+	require.Eventually(t, func() bool {
+		asleep, err := waiter.Asleep(ctx)
+		return err == nil && asleep
+	}, 10*time.Second, time.Millisecond)
+	require.NoError(t, owner.Unlock(ctx, lock))
+	_, err := acquired.Wait(ctx)
+	require.NoError(t, err)
+	asleep, err := waiter.Asleep(ctx)
+	require.NoError(t, err)
+	require.False(t, asleep)
+	require.NoError(t, waiter.Unlock(ctx, lock))
+}
+
 func TestOwnerIsTheOwnerFieldAndStaysTheSame(t *testing.T) {
 	ctx, client, lock := bounded(t), open(t), javaagent.Plain(key(t, "lock"))
 	owner := thread(t, client, "owner")

@@ -60,6 +60,9 @@ final class Agent {
             case "thread":
                 replies.answer(id, () -> thread(request).id());
                 return;
+            case "asleep":
+                replies.answer(id, () -> thread(request).asleep());
+                return;
             case "interrupt":
                 replies.answer(id, () -> interrupt(request));
                 return;

@@ -2,6 +2,7 @@ package io.github.redlatch.agent;
 
 import java.util.ArrayDeque;
 import java.util.Queue;
+import java.util.concurrent.Semaphore;
 
 /**
  * One real Java thread that runs the jobs given to it in order. Its thread id, the second half of a lock's owner field,
@@ -36,6 +37,20 @@ final class NamedThread {
     @SuppressWarnings("deprecation") // threadId() came with Java 19; Redisson uses getId() too.
     long id() {
         return thread.getId();
+    }
+
+    /**
+     * Whether the thread sleeps as the waiter of a lock: until a message, the end of a TTL or of its wait. Redisson's waiters
+     * sleep on a semaphore, and while they wait for a command's answer on something else.
+     */
+    boolean asleep() {
+        for (StackTraceElement frame : thread.getStackTrace()) {
+            if (frame.getClassName().equals(Semaphore.class.getName())) {
+                Thread.State state = thread.getState();
+                return state == Thread.State.WAITING || state == Thread.State.TIMED_WAITING;
+            }
+        }
+        return false;
     }
 
     synchronized void submit(long id, Runnable work) {
