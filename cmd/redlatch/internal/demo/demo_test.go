@@ -237,7 +237,9 @@ func TestWhoEntersSeesWhomItMustNotMeet(t *testing.T) {
 		enters Mode
 		sees   string
 	}{
-		{nil, Reads, ""}, {nil, Writes, ""}, {nil, "", ""},
+		{nil, Reads, ""},
+		{nil, Writes, ""},
+		{nil, "", ""},
 		{[]Mode{Reads, Reads}, Reads, ""},
 		{[]Mode{Reads, Reads}, Writes, "2 readers inside"},
 		{[]Mode{Writes}, Reads, "1 writer inside"},
