@@ -259,7 +259,7 @@ func compare(p program, java, other []trace) string {
 			watched, leased = watched || ghost || entered && s.lease == 0, leased || entered && s.lease > 0
 			long = long || entered && s.lease > 30*time.Second
 			leaking = leaking || watched && long // Java's next renewal cuts the lease, see cutLease
-			if s.lease > 0 && !entered && p.kinds[s.side].name == spin.name {
+			if s.lease > 0 && (!entered || s.op == opWait) && p.kinds[s.side].name == spin.name {
 				leaking, remembers[object] = true, true // the spin lock's object remembers attempts in vain as well
 			}
 		}
