@@ -377,6 +377,9 @@ func (a *acquisition) acquire(stand bool) (*Hold, time.Duration, error) {
 			return h, 0, err
 		}
 		if ranNothing(err) {
+			if again { // the request before did take effect
+				e.owe(t, "")
+			}
 			return nil, 0, err
 		}
 		if errors.Is(err, ErrNotReplicated) {

@@ -34,7 +34,7 @@ func (e *Engine) check(ctx context.Context) error {
 		switch {
 		case err == nil:
 			answered = true
-		case isReply(err):
+		case isReply(err) && !serverSays(err, notNow...):
 			return fmt.Errorf("run a first script (locks need EVAL and EVALSHA): %w", explain(err))
 		default:
 			unreachable = err
@@ -68,7 +68,10 @@ func explain(err error) error {
 		}
 		return fmt.Errorf("connect to %s: %w", failed.Address, explainReply(failed.Err))
 	}
-	return explainReply(err)
+	if isReply(err) || isTimeout(err) {
+		return explainReply(err)
+	}
+	return err
 }
 
 func explainReply(err error) error {

@@ -122,6 +122,14 @@ func (e *Engine) isClosing() bool {
 	return e.closing
 }
 
+// stir leaves word in a channel with room for one.
+func stir(c chan struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
+}
+
 // stirLocked tells who waits for quiet that something came to its end.
 func (e *Engine) stirLocked() {
 	if e.quiet != nil {
@@ -211,11 +219,19 @@ func commit(e *Engine, c lua.Call[lua.Grant]) (lua.Grant, error) {
 	return grant, e.failed(err)
 }
 
-// callAll runs scripts in one pipeline for each master within the command timeout.
+// callAll runs scripts in one pipeline for each master within the command timeout. Those whose slot is just moving are sent once more, each
+// to where its keys are.
 func callAll[T any](e *Engine, calls []lua.Call[T]) []lua.Result[T] {
-	return callWithin(e, e.cfg.Timeout, calls)
+	results := callWithin(e, e.cfg.Timeout, calls)
+	for i, result := range results {
+		if topology.Unsettled(result.Err) {
+			results[i].Value, results[i].Err = call(e, calls[i])
+		}
+	}
+	return results
 }
 
+// callWithin is callAll without that.
 func callWithin[T any](e *Engine, timeout time.Duration, calls []lua.Call[T]) []lua.Result[T] {
 	ctx, cancel := context.WithTimeout(e.life, timeout)
 	defer cancel()

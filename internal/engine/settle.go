@@ -1,11 +1,11 @@
 package engine
 
 import (
-	"sync"
 	"time"
 
 	"github.com/cenkalti/backoff/v4"
 
+	"github.com/redlatch/redlatch/internal/topology"
 	"github.com/redlatch/redlatch/lua"
 )
 
@@ -55,10 +55,7 @@ func (e *Engine) oweFor(t *tenure, latch string, lease time.Duration) {
 	if len(t.debts) == 0 {
 		t.users++
 		e.debtors[t] = struct{}{}
-		select {
-		case e.debtCame <- struct{}{}:
-		default:
-		}
+		stir(e.debtCame)
 	}
 	lease = max(lease, e.cfg.LockWatchdogTimeout)
 	t.debts = append(t.debts, debt{latch, time.Now().Add(lease + e.cfg.Timeout)})
@@ -122,39 +119,96 @@ func (e *Engine) provenLocked(t *tenure, count int) []*Hold {
 	return e.loseLocked(t, errGone)
 }
 
-// settleDebts is the settler's goroutine.
+// settleDebts is the goroutine that has debts settled: by one settler for each master that has debtors, so that a master which is slow or
+// dead keeps only its own.
 func (e *Engine) settleDebts() {
-	pace := backoff.NewExponentialBackOff(
-		backoff.WithInitialInterval(50*time.Millisecond), backoff.WithMaxInterval(5*time.Second), backoff.WithMaxElapsedTime(0))
+	const lookAgain = time.Second // a debtor's slot can have moved meanwhile
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
+	settlers := make(map[*topology.Node]chan struct{}) // those at work, by what tells them of a new debt
+	ended := make(chan *topology.Node)
 	for {
+		fresh := false
 		select {
 		case <-e.debtCame:
-			pace.Reset()
+			fresh = true
+		case n := <-ended:
+			delete(settlers, n)
 		case <-timer.C:
 		case <-e.life.Done():
 			return
 		}
-		before, left := e.settleRound()
-		if left < before {
-			pace.Reset()
+		masters := e.creditors()
+		for n := range masters {
+			if wake, working := settlers[n]; working {
+				if fresh {
+					stir(wake)
+				}
+				continue
+			}
+			wake := make(chan struct{}, 1)
+			settlers[n] = wake
+			e.workers.Go(func() {
+				e.settleOn(n, wake)
+				select {
+				case ended <- n:
+				case <-e.life.Done():
+				}
+			})
 		}
-		if left == 0 {
-			continue
+		if len(masters) > 0 {
+			timer.Reset(lookAgain)
 		}
-		// A new debtor does not wait for the others' pace, but for the shortest pause: a broken server is not asked in a loop.
-		timer.Reset(pace.NextBackOff())
 	}
 }
 
-// settleRound tries to pay all debts once, and returns how many tenures had some and how many have some left. A tenure that is busy is left for the next
-// round: its turn orders the settling before or after what the owner does.
-func (e *Engine) settleRound() (before, left int) {
+// creditors are the masters that have debtors.
+func (e *Engine) creditors() map[*topology.Node]bool {
 	e.mu.Lock()
-	before = len(e.debtors)
+	defer e.mu.Unlock()
+	masters := make(map[*topology.Node]bool)
+	for t := range e.debtors {
+		masters[e.servers.Master(t.place.key)] = true
+	}
+	return masters
+}
+
+// settleOn is the settler of one master: it tries again and again, until there are no debtors of that master any more.
+func (e *Engine) settleOn(n *topology.Node, wake <-chan struct{}) {
+	pace := backoff.NewExponentialBackOff(
+		backoff.WithInitialInterval(50*time.Millisecond), backoff.WithMaxInterval(5*time.Second), backoff.WithMaxElapsedTime(0))
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		select {
+		case <-timer.C:
+			before, left := e.settleRound(n)
+			if left == 0 {
+				return
+			}
+			if left < before {
+				pace.Reset()
+			}
+			timer.Reset(pace.NextBackOff())
+		case <-wake: // a new debtor does not wait for the others' pace, but for the shortest pause: a broken server is not asked in a loop
+			pace.Reset()
+			timer.Reset(pace.NextBackOff())
+		case <-e.life.Done():
+			return
+		}
+	}
+}
+
+// settleRound tries to pay all debts on one master once, and returns how many tenures had some and how many have some left. A tenure that is
+// busy is left for the next round: its turn orders the settling before or after what the owner does.
+func (e *Engine) settleRound(n *topology.Node) (before, left int) {
+	e.mu.Lock()
 	var due []*tenure
 	for t := range e.debtors {
+		if e.servers.Master(t.place.key) != n {
+			continue
+		}
+		before++
 		if !t.busy {
 			t.busy = true
 			t.users++
@@ -163,11 +217,7 @@ func (e *Engine) settleRound() (before, left int) {
 	}
 	e.mu.Unlock()
 
-	var groups sync.WaitGroup
-	for _, group := range e.byMaster(due) {
-		groups.Go(func() { e.settleGroup(group) })
-	}
-	groups.Wait()
+	e.settleGroup(due)
 
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -175,7 +225,12 @@ func (e *Engine) settleRound() (before, left int) {
 		t.users--
 		e.forgetLocked(t)
 	}
-	return before, len(e.debtors)
+	for t := range e.debtors {
+		if e.servers.Master(t.place.key) == n {
+			left++
+		}
+	}
+	return before, left
 }
 
 // settleGroup tries to pay the debts of tenures whose turns are taken, all on one server, and gives the turns.

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"container/heap"
+	"context"
 	"fmt"
 	"slices"
 	"time"
@@ -158,30 +159,38 @@ func (e *Engine) byMaster(tenures []*tenure) map[*topology.Node][]*tenure {
 // requests are not behind all of them.
 const scriptsAtOnce = 500
 
-// renewAll renews what one server has, in batches of one script each and many batches in one pipeline.
+// renewAll renews what one server has, in batches of one script each and many batches in one pipeline. After the connection broke, the
+// rest is not sent: it would only wait for the same answer.
 func (e *Engine) renewAll(due []*tenure) {
 	batches := e.batches(e.stillHeld(due))
+	var moving [][]renewing
 	var broken error
 	for some := range slices.Chunk(batches, scriptsAtOnce) {
-		sent := time.Now()
-		for i, result := range e.askRenewals(some, broken) {
-			if result.Err != nil && !isReply(result.Err) {
-				broken = result.Err
+		if broken != nil {
+			for _, batch := range some {
+				e.renewed(batch, time.Now(), lua.Result[[]bool]{Err: broken})
 			}
-			if serverSays(result.Err, "TRYAGAIN") && len(some[i]) > 1 {
-				e.renewSingly(some[i])
+			continue
+		}
+		sent := time.Now()
+		for i, result := range callWithin(e, e.renewalTimeout(), e.renewals(some)) {
+			switch {
+			case topology.Unsettled(result.Err):
+				moving = slices.AppendSeq(moving, slices.Chunk(some[i], 1))
 				continue
+			case result.Err != nil && !isReply(result.Err):
+				broken = result.Err
 			}
 			e.renewed(some[i], sent, result)
 		}
 	}
+	if len(moving) > 0 {
+		e.workers.Go(func() { e.renewMoving(moving) })
+	}
 }
 
-// askRenewals sends one pipeline. After the connection broke the rest is not sent: it would only wait for the same answer.
-func (e *Engine) askRenewals(batches [][]renewing, broken error) []lua.Result[[]bool] {
-	if broken != nil {
-		return slices.Repeat([]lua.Result[[]bool]{{Err: broken}}, len(batches))
-	}
+// renewals are the scripts that renew the batches.
+func (e *Engine) renewals(batches [][]renewing) []lua.Call[[]bool] {
 	calls := make([]lua.Call[[]bool], len(batches))
 	for i, batch := range batches {
 		keys, fields := make([]string, len(batch)), make([]string, len(batch))
@@ -190,15 +199,25 @@ func (e *Engine) askRenewals(batches [][]renewing, broken error) []lua.Result[[]
 		}
 		calls[i] = batch[0].tenure.lock.Kind.Renew(keys, fields, e.cfg.LockWatchdogTimeout, e.strict())
 	}
-	return callWithin(e, e.renewalTimeout(), calls)
+	return calls
 }
 
-// renewSingly renews the locks of a slot that is just moving, some of whose keys are here and some there: one script can't have both.
-func (e *Engine) renewSingly(batch []renewing) {
-	single := slices.Collect(slices.Chunk(batch, 1))
-	sent := time.Now()
-	for i, result := range e.askRenewals(single, nil) {
-		e.renewed(single[i], sent, result)
+// renewMoving renews locks whose slot is on its way to another node, each by itself: some of their keys are here and some there. It goes
+// on beside the renewal of the others, since the other node may be slow, or dead.
+func (e *Engine) renewMoving(locks [][]renewing) {
+	calls := e.renewals(locks)
+	for i, lock := range locks {
+		sent := time.Now()
+		ctx, cancel := context.WithTimeout(e.life, e.renewalTimeout())
+		answer, err := topology.Run(ctx, e.servers, calls[i])
+		cancel()
+		e.renewed(lock, sent, lua.Result[[]bool]{Value: answer, Err: e.failed(err)})
+		if err != nil && !isReply(err) {
+			for _, rest := range locks[i+1:] {
+				e.renewed(rest, sent, lua.Result[[]bool]{Err: e.failed(err)})
+			}
+			return
+		}
 	}
 }
 

@@ -12,9 +12,11 @@ import (
 
 // clusterNode is one line of CLUSTER NODES, as far as it matters.
 type clusterNode struct {
-	address string
-	epoch   uint64
-	slots   []slotRange // none for a replica
+	address  string
+	redirect string // how MOVED and ASK call it: by its IP address, also where it has a name
+	unnamed  bool   // it did not tell its host
+	epoch    uint64
+	slots    []slotRange // none for a replica
 }
 
 type slotRange struct{ first, last uint16 }
@@ -39,15 +41,13 @@ func readClusterNodes(reply, asked string, byName bool) ([]clusterNode, error) {
 		if slices.Contains(flags, "noaddr") || slices.Contains(flags, "handshake") {
 			continue
 		}
-		address, err := nodeAddress(fields[1], asked, byName)
+		n, err := nodeAt(fields[1], asked, byName)
 		if err != nil {
 			return nil, err
 		}
-		epoch, err := strconv.ParseUint(fields[6], 10, 64)
-		if err != nil {
+		if n.epoch, err = strconv.ParseUint(fields[6], 10, 64); err != nil {
 			return nil, fmt.Errorf("CLUSTER NODES: the epoch %q is no number", clip(fields[6]))
 		}
-		n := clusterNode{address: address, epoch: epoch}
 		if slices.Contains(flags, "master") {
 			if n.slots, err = readSlots(fields[8:]); err != nil {
 				return nil, err
@@ -58,22 +58,24 @@ func readClusterNodes(reply, asked string, byName bool) ([]clusterNode, error) {
 	return nodes, nil
 }
 
-// nodeAddress turns "host:port@bus,hostname" into what is dialled.
-func nodeAddress(field, asked string, byName bool) (string, error) {
+// nodeAt reads "host:port@bus,hostname".
+func nodeAt(field, asked string, byName bool) (clusterNode, error) {
 	field, names, _ := strings.Cut(field, ",")
 	field, _, _ = strings.Cut(field, "@")
 	colon := strings.LastIndexByte(field, ':')
 	if colon < 0 {
-		return "", fmt.Errorf("CLUSTER NODES: the address %q has no port", clip(field))
+		return clusterNode{}, fmt.Errorf("CLUSTER NODES: the address %q has no port", clip(field))
 	}
 	host, port := strings.Trim(field[:colon], "[]"), field[colon+1:]
-	if name, _, _ := strings.Cut(names, ","); byName && name != "" {
-		host = name
-	}
-	if host == "" {
+	n := clusterNode{redirect: net.JoinHostPort(host, port), unnamed: host == ""}
+	if n.unnamed {
 		host, _, _ = net.SplitHostPort(asked)
 	}
-	return net.JoinHostPort(host, port), nil
+	if name, _, _ := strings.Cut(names, ","); byName && name != "" {
+		host, n.unnamed = name, false
+	}
+	n.address = net.JoinHostPort(host, port)
+	return n, nil
 }
 
 // readSlots reads the slots of a master: "0-5460", "7000"; what it is migrating or importing stands in brackets, and changes nothing yet.

@@ -9,6 +9,11 @@ import (
 	"github.com/redlatch/redlatch/config"
 )
 
+// at is a node that is called by the address that it is dialled by.
+func at(address string, epoch uint64, slots ...slotRange) clusterNode {
+	return clusterNode{address: address, redirect: address, epoch: epoch, slots: slots}
+}
+
 func TestClusterNodesAreRead(t *testing.T) {
 	reply := strings.Join([]string{
 		"aa 127.0.0.1:7001@17001,host-a myself,master - 0 0 5 connected 0-5460 5462 [5463->-bb] [93-<-bb]",
@@ -21,10 +26,10 @@ func TestClusterNodesAreRead(t *testing.T) {
 	nodes, err := readClusterNodes(reply, "127.0.0.1:7001", false)
 	require.NoError(t, err)
 	require.Equal(t, []clusterNode{
-		{"127.0.0.1:7001", 5, []slotRange{{0, 5460}, {5462, 5462}}},
-		{"127.0.0.1:7002", 7, []slotRange{{5461, 5461}, {5463, 16383}}},
-		{"127.0.0.1:7003", 5, nil},
-		{"[::1]:7004", 9, nil},
+		at("127.0.0.1:7001", 5, slotRange{0, 5460}, slotRange{5462, 5462}),
+		at("127.0.0.1:7002", 7, slotRange{5461, 5461}, slotRange{5463, 16383}),
+		at("127.0.0.1:7003", 5),
+		at("[::1]:7004", 9),
 	}, nodes)
 }
 
@@ -32,7 +37,9 @@ func TestClusterNodesAreRead(t *testing.T) {
 func TestServerWithoutAnAddressIsTheOneThatWasAsked(t *testing.T) {
 	nodes, err := readClusterNodes("aa :7001@17001 myself,master - 0 0 1 connected 0-16383\n", "redis.example:7001", true)
 	require.NoError(t, err)
-	require.Equal(t, "redis.example:7001", nodes[0].address)
+	require.Equal(t, clusterNode{
+		address: "redis.example:7001", redirect: ":7001", unnamed: true, epoch: 1, slots: []slotRange{{0, 16383}},
+	}, nodes[0])
 }
 
 func TestNamesStandForAddressesWhereTheyAreAskedFor(t *testing.T) {
@@ -40,6 +47,7 @@ func TestNamesStandForAddressesWhereTheyAreAskedFor(t *testing.T) {
 		nodes, err := readClusterNodes("aa 127.0.0.1:7001@17001,host-a,shard-id=cc master - 0 0 1 connected 0-16383\n", "127.0.0.1:1", byName)
 		require.NoError(t, err)
 		require.Equal(t, address, nodes[0].address)
+		require.Equal(t, "127.0.0.1:7001", nodes[0].redirect, "MOVED calls it by its IP address all the same")
 	}
 }
 
@@ -76,8 +84,8 @@ func FuzzClusterNodes(f *testing.F) {
 
 // After a failover, or the move of a slot, some nodes know it and some do not yet: the higher epoch is the newer truth.
 func TestOfTwoClaimsTheOneWithTheHigherEpochCounts(t *testing.T) {
-	stale := []clusterNode{{"a:1", 1, []slotRange{{0, 9}}}, {"b:1", 2, []slotRange{{10, 16383}}}}
-	fresh := []clusterNode{{"a:1", 1, []slotRange{{0, 4}}}, {"b:1", 3, []slotRange{{5, 16383}}}, {"c:1", 3, nil}}
+	stale := []clusterNode{at("a:1", 1, slotRange{0, 9}), at("b:1", 2, slotRange{10, 16383})}
+	fresh := []clusterNode{at("a:1", 1, slotRange{0, 4}), at("b:1", 3, slotRange{5, 16383}), at("c:1", 3)}
 	for _, views := range [][][]clusterNode{{stale, fresh}, {fresh, stale}} {
 		var c claims
 		for _, view := range views {
@@ -92,7 +100,7 @@ func TestOfTwoClaimsTheOneWithTheHigherEpochCounts(t *testing.T) {
 
 func TestSlotThatNobodyServesHasNoMaster(t *testing.T) {
 	var c claims
-	c.add([]clusterNode{{"a:1", 1, []slotRange{{0, 99}}}})
+	c.add([]clusterNode{at("a:1", 1, slotRange{0, 99})})
 	d := c.draft()
 	l := &layout{masters: []*Node{{address: "a:1"}}, slots: d.slots}
 	require.Equal(t, "a:1", l.master(99).address)
@@ -102,6 +110,7 @@ func TestSlotThatNobodyServesHasNoMaster(t *testing.T) {
 
 func TestRoleIsRead(t *testing.T) {
 	require.Equal(t, serverRole{master: true, replicas: 2},
-		readRole("# Replication\r\nrole:master\r\nconnected_slaves:2\r\nslave0:ip=127.0.0.1,port=1,state=online\r\n"))
+		readRole("# Replication\r\nrole:master\r\nconnected_slaves:3\r\nslave0:ip=127.0.0.1,port=1,state=online,offset=1,lag=0\r\n"+
+			"slave1:ip=127.0.0.1,port=2,state=wait_bgsave,offset=0,lag=0\r\nslave2:ip=127.0.0.1,port=3,state=online,offset=1,lag=0\r\n"))
 	require.Equal(t, serverRole{}, readRole("role:slave\r\nmaster_host:127.0.0.1\r\n"))
 }

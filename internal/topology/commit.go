@@ -19,8 +19,16 @@ import (
 // ErrNotReplicated is wrapped by the error of a commit that was granted and that too few replicas have. It is the caller's to give it back.
 var ErrNotReplicated = errors.New("lock not replicated")
 
-// recount is how long the number of replicas is remembered at most.
-const recount = 5 * time.Second
+const (
+	// recount is how long the number of replicas is remembered at most.
+	recount = 5 * time.Second
+	// atOnce bounds how many requests share a WAIT.
+	atOnce = 500
+)
+
+// errDemoted says that the server stopped being a master while its replicas were waited for: it may have granted the lock, or not, and another
+// one is asked next.
+var errDemoted = errors.New("the server stopped being the master while its replicas were waited for")
 
 // Commit takes a call that may grant a lock to its master as Run does, and waits until replicas have what it wrote
 // (wire-protocol.md §12). When too few say so within SlavesSyncTimeout it returns the grant together with an error that wraps
@@ -94,16 +102,31 @@ func (c *committer) commit(ctx context.Context, call lua.Call[lua.Grant], asking
 	case <-job.done:
 		return job.grant, job.err
 	case <-ctx.Done():
+		if c.withdraw(job) {
+			return lua.Grant{}, c.node.notSent(endOf(ctx))
+		}
 		return lua.Grant{}, endOf(ctx)
 	}
+}
+
+// withdraw takes a request back that was not sent yet.
+func (c *committer) withdraw(job *commit) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	i := slices.Index(c.queue, job)
+	if i < 0 {
+		return false
+	}
+	c.queue = slices.Delete(c.queue, i, i+1)
+	return true
 }
 
 // work empties the queue.
 func (c *committer) work() {
 	for {
 		c.mu.Lock()
-		batch := c.queue
-		c.queue = nil
+		batch := slices.Clone(c.queue[:min(len(c.queue), atOnce)])
+		c.queue = c.queue[len(batch):]
 		if c.working = len(batch) > 0; !c.working {
 			c.mu.Unlock()
 			return
@@ -127,13 +150,11 @@ func (c *committer) close() {
 
 // send sends a batch, and once more in full what the server did not know.
 func (c *committer) send(batch []*commit) {
-	ctx, cancel := context.WithTimeout(c.node.life, c.cfg.Timeout+c.cfg.SlavesSyncTimeout)
-	defer cancel()
 	command := lua.Call[lua.Grant].BySHA1
 	for len(batch) > 0 {
-		err := c.connect(ctx)
+		err := c.connect()
 		if err == nil {
-			err = c.countReplicas(ctx)
+			err = c.countReplicas()
 		}
 		if err != nil {
 			for _, job := range batch {
@@ -141,7 +162,9 @@ func (c *committer) send(batch []*commit) {
 			}
 			return
 		}
+		ctx, cancel := context.WithTimeout(c.node.life, c.cfg.Timeout+c.cfg.SlavesSyncTimeout)
 		replies := c.pipeline(ctx, batch, command)
+		cancel()
 		if replies[len(replies)-1].NonRedisError() != nil {
 			c.hangUp()
 			return
@@ -154,10 +177,14 @@ func (c *committer) send(batch []*commit) {
 	}
 }
 
-func (c *committer) connect(ctx context.Context) error {
+// connect makes the connection where there is none. It has ConnectTimeout for that, and not the time of those who wait: or a server that is
+// slow to reach would never be reached.
+func (c *committer) connect() error {
 	if c.conn != nil {
 		return nil
 	}
+	ctx, cancel := context.WithTimeout(c.node.life, c.cfg.ConnectTimeout)
+	defer cancel()
 	client, release, err := c.node.dedicate(ctx)
 	if err != nil {
 		return err
@@ -193,9 +220,6 @@ func (c *committer) pipeline(ctx context.Context, batch []*commit, command func(
 	}
 	replies := c.conn.DoMulti(ctx, commands...)
 	missing := c.missing(wanted, replies[len(replies)-1])
-	if missing != nil && c.gone(ctx) {
-		missing = nil
-	}
 	for i, job := range batch {
 		if job.grant, job.err = job.call.Read(replies[at[i]]); job.err == nil && job.grant.Acquired {
 			job.err = missing
@@ -233,8 +257,9 @@ func (c *committer) missing(wanted int, reply rueidis.RedisResult) error {
 		c.log.Warn("the server refuses WAIT: locks work without waiting for replicas, and a failover can lose them",
 			"server", c.node.address, "answer", err)
 		return c.missing(0, reply)
+	case err != nil && reply.NonRedisError() == nil:
+		return fmt.Errorf("%w: %v", errDemoted, err) //nolint:errorlint // it is no refusal of the acquisition
 	case err != nil:
-		c.counted = time.Time{}
 		return fmt.Errorf("%w: WAIT failed: %v", ErrNotReplicated, err) //nolint:errorlint // the acquisition itself had no error
 	}
 	if int(got) != wanted {
@@ -247,17 +272,12 @@ func (c *committer) missing(wanted int, reply rueidis.RedisResult) error {
 	return nil
 }
 
-// gone tells whether there are no replicas any more, so that none had to acknowledge anything: they were counted before they left.
-func (c *committer) gone(ctx context.Context) bool {
-	return c.cfg.CheckLockSyncedSlaves.Count() == 0 && c.counted.IsZero() && c.countReplicas(ctx) == nil && c.count == 0
-}
-
 // countReplicas asks for the number of replicas when that is not known, or was asked long ago.
-func (c *committer) countReplicas(ctx context.Context) error {
+func (c *committer) countReplicas() error {
 	if c.blind || c.silent || c.cfg.CheckLockSyncedSlaves.Count() > 0 || !c.counted.IsZero() && time.Since(c.counted) < recount {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, c.cfg.Timeout)
+	ctx, cancel := context.WithTimeout(c.node.life, c.cfg.Timeout)
 	defer cancel()
 	text, err := c.conn.Do(ctx, c.conn.B().Info().Section("replication").Build()).ToString()
 	switch {
@@ -276,12 +296,15 @@ func (c *committer) countReplicas(ctx context.Context) error {
 
 // refusesCommand tells of a server, or a proxy, that does not know a command or does not let this user run it.
 func refusesCommand(err error) bool {
-	reply, ok := rueidis.IsRedisErr(err)
-	if !ok {
+	var reply *rueidis.RedisError
+	if !errors.As(err, &reply) {
 		return false
 	}
 	text := strings.ToLower(reply.Error())
-	for _, words := range []string{"unknown command", "unknown redis command", "noperm", "no permissions", "not supported", "not allowed"} {
+	for _, words := range []string{
+		"unknown command", "unknown redis command", "unknown subcommand", "unknown pubsub subcommand", "noperm", "no permissions",
+		"not supported", "not allowed",
+	} {
 		if strings.Contains(text, words) {
 			return true
 		}

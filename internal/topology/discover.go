@@ -8,7 +8,6 @@ import (
 	"math/rand/v2"
 	"net"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -28,10 +27,11 @@ const (
 )
 
 // gather asks the first, and, when none of them answers well or soon, the others too. It returns what came until a short time after the
-// first good answer, so that a frozen server keeps nobody; the error is that of all who failed, when nobody answered well.
-func gather[T any](ctx context.Context, first, others []*Node, ask func(context.Context, *Node) (T, error)) ([]T, error) {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
+// first answer that decides something, so that a frozen server keeps nobody; the error is that of all who failed, when nobody answered well.
+// Those that are not waited for go on: to end them would end a connection that others wait for too.
+func gather[T any](
+	ctx context.Context, first, others []*Node, ask func(context.Context, *Node) (T, error), decides func(T) bool,
+) ([]T, error) {
 	type answer struct {
 		value T
 		err   error
@@ -52,6 +52,7 @@ func gather[T any](ctx context.Context, first, others []*Node, ask func(context.
 	defer timer.Stop()
 	var good []T
 	var failures []error
+	decided := false
 	for open > 0 || len(others) > 0 {
 		if open == 0 && len(good) == 0 {
 			start(others)
@@ -64,12 +65,13 @@ func gather[T any](ctx context.Context, first, others []*Node, ask func(context.
 				failures = append(failures, a.err)
 				continue
 			}
-			if good = append(good, a.value); len(good) == 1 {
-				others = nil
+			good, others = append(good, a.value), nil
+			if !decided && decides(a.value) {
+				decided = true
 				timer.Reset(askGrace)
 			}
 		case <-timer.C:
-			if len(good) > 0 {
+			if decided {
 				return good, nil
 			}
 			start(others)
@@ -85,6 +87,8 @@ func gather[T any](ctx context.Context, first, others []*Node, ask func(context.
 	return nil, errors.Join(failures...)
 }
 
+func always[T any](T) bool { return true }
+
 // askCluster asks the masters, and in their absence replicas and seeds, for who serves which slot.
 func (t *Topology) askCluster(ctx context.Context) (draft, error) {
 	known := slices.Clone(t.Masters())
@@ -98,7 +102,7 @@ func (t *Topology) askCluster(ctx context.Context) (draft, error) {
 	if len(known) > askAtOnce {
 		known, others = known[:askAtOnce], append(others, known[askAtOnce:]...)
 	}
-	views, err := gather(ctx, known, others, t.clusterNodes)
+	views, err := gather(ctx, known, others, t.clusterNodes, always)
 	if len(views) == 0 {
 		return draft{}, err
 	}
@@ -139,19 +143,25 @@ func (t *Topology) clusterNodes(ctx context.Context, n *Node) ([]clusterNode, er
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", n.address, err)
 	}
-	for i := range view {
-		view[i].address = t.mapped(view[i].address)
+	aliases := make(map[string]string)
+	for i, told := range view {
+		if told.unnamed {
+			continue // the address is that which was asked, and a redirect is completed in the same way
+		}
+		view[i].address = t.mapped(told.address)
+		aliases[told.redirect] = view[i].address
 	}
+	t.addAliases(aliases)
 	return view, nil
 }
 
-// ask sends one command, within the command timeout.
+// ask sends one command, within the command timeout. The end of ctx does not end it: whoever waits for it, leaves it.
 func (t *Topology) ask(ctx context.Context, n *Node, words ...string) (rueidis.RedisMessage, error) {
 	client, err := n.conn(ctx)
 	if err != nil {
 		return rueidis.RedisMessage{}, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, t.cfg.Timeout)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), t.cfg.Timeout)
 	defer cancel()
 	reply, err := client.Do(ctx, client.B().Arbitrary(words...).Build()).ToMessage()
 	if err != nil && !rueidis.IsRedisNil(err) {
@@ -186,17 +196,18 @@ func (t *Topology) askSentinels(ctx context.Context) (draft, error) {
 			others = append(others, n)
 		}
 	}
-	views, err := gather(ctx, first, others, t.sentinel)
+	views, err := gather(ctx, first, others, t.sentinel, always)
 	if len(views) == 0 {
 		return draft{}, err
 	}
 	votes := make(map[string]int)
+	var peers []string
 	for _, v := range views {
 		votes[v.master]++
-		t.named = append(t.named, v.peers...)
+		peers = append(peers, v.peers...)
 	}
-	slices.Sort(t.named)
-	t.named = slices.Compact(t.named)
+	slices.Sort(peers)
+	t.named = slices.Compact(peers)
 	candidates := make([]string, 0, len(votes))
 	for address := range votes {
 		candidates = append(candidates, address)
@@ -206,7 +217,11 @@ func (t *Topology) askSentinels(ctx context.Context) (draft, error) {
 	})
 	var failures []error
 	for _, address := range candidates {
-		r, err := t.roleOf(ctx, t.node(address, dataRole))
+		n := t.node(address, dataRole)
+		if slices.Contains(t.Masters(), n) {
+			return draft{masters: []string{address}}, nil // nothing new: should it be no master any more, its refusals tell
+		}
+		r, err := t.roleOf(ctx, n)
 		switch {
 		case err != nil:
 			failures = append(failures, err)
@@ -253,7 +268,7 @@ func (t *Topology) sentinel(ctx context.Context, n *Node) (sentinelView, error) 
 type serverRole struct {
 	node     *Node
 	master   bool
-	replicas int
+	replicas int // that follow; one that is only just being filled can't acknowledge anything
 }
 
 func (t *Topology) roleOf(ctx context.Context, n *Node) (serverRole, error) {
@@ -278,8 +293,9 @@ func readRole(text string) serverRole {
 		switch key {
 		case "role":
 			r.master = value == "master"
-		case "connected_slaves":
-			r.replicas, _ = strconv.Atoi(value)
+		}
+		if strings.HasPrefix(key, "slave") && strings.Contains(value, "state=online") {
+			r.replicas++
 		}
 	}
 	return r
@@ -292,7 +308,7 @@ func (t *Topology) askRoles(ctx context.Context) (draft, error) {
 	for _, address := range t.seeds() {
 		nodes = append(nodes, t.node(address, dataRole))
 	}
-	roles, err := gather(ctx, nodes, nil, t.roleOf)
+	roles, err := gather(ctx, nodes, nil, t.roleOf, func(r serverRole) bool { return r.master })
 	if len(roles) == 0 {
 		return draft{}, err
 	}

@@ -28,7 +28,8 @@ func (t *Topology) Stir() {
 	}
 }
 
-// follow is the follower's goroutine.
+// follow is the follower's goroutine. A request that meets trouble makes it ask soon, and then, for a while, again and again; at
+// intervals that grow, so that an outage is no storm of questions for those that are well.
 func (t *Topology) follow() {
 	defer close(t.followed)
 	pace := backoff.NewExponentialBackOff(
@@ -37,7 +38,7 @@ func (t *Topology) follow() {
 	defer timer.Stop()
 	var trouble time.Time // when a request met some last
 	var last error
-	for {
+	for gap := minGap; ; {
 		select {
 		case <-t.life.Done():
 			return
@@ -45,13 +46,14 @@ func (t *Topology) follow() {
 		case <-t.stirred:
 			if time.Since(trouble) > troubleLasts {
 				pace.Reset()
+				gap = minGap
 			}
 			trouble = time.Now()
-			if !t.sleep(minGap) {
+			if !t.sleep(gap) {
 				return
 			}
 		}
-		err := t.refresh(t.life)
+		changed, err := t.refresh(t.life)
 		if t.life.Err() != nil {
 			return
 		}
@@ -62,9 +64,13 @@ func (t *Topology) follow() {
 			t.log.Info("found out again where the masters are")
 		}
 		last = err
+		if changed {
+			pace.Reset()
+		}
+		gap = pace.NextBackOff()
 		next := t.cfg.ScanInterval
 		if err != nil || time.Since(trouble) < troubleLasts {
-			next = min(next, pace.NextBackOff())
+			next = min(next, gap)
 		}
 		timer.Reset(next)
 	}
@@ -82,19 +88,19 @@ func (t *Topology) sleep(d time.Duration) bool {
 }
 
 // refresh asks the servers once and puts the layout in force that they tell of.
-func (t *Topology) refresh(ctx context.Context) error {
+func (t *Topology) refresh(ctx context.Context) (changed bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, t.cfg.ConnectTimeout)
 	defer cancel()
 	d, err := t.discover(ctx)
 	if err != nil {
-		return err
+		return false, err
 	}
 	next := &layout{slots: d.slots}
 	for _, address := range d.masters {
 		next.masters = append(next.masters, t.node(address, dataRole))
 	}
 	before := t.now.Load()
-	if !before.same(next) {
+	if changed = !before.same(next); changed {
 		t.now.Store(next)
 		if len(before.masters) > 0 {
 			t.log.Info("the masters are others now", "masters", d.masters)
@@ -105,21 +111,19 @@ func (t *Topology) refresh(ctx context.Context) error {
 		}
 	}
 	t.retire(append(d.all, d.masters...))
-	return nil
+	return changed, nil
 }
 
-// retire closes the connections of data servers that nobody has named for a while. Those that the config names stay: where all servers have
+// retire closes the connections of servers that nobody has named for a while. Those that the config names stay: where all servers have
 // gone and come again under other addresses, these are asked.
 func (t *Topology) retire(named []string) {
-	for _, a := range t.cfg.Servers.Addresses() {
-		named = append(named, a.Addr)
-	}
+	named = append(append(named, t.seeds()...), t.named...)
 	var gone []*Node
 	t.mu.Lock()
 	for key, n := range t.nodes {
 		since, waiting := t.unseen[n]
 		switch {
-		case key.as == sentinelRole || slices.Contains(named, key.address):
+		case slices.Contains(named, key.address):
 			delete(t.unseen, n)
 		case !waiting:
 			t.unseen[n] = time.Now()

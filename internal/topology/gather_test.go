@@ -40,7 +40,7 @@ func TestFrozenServerKeepsNobodyFromTheOthersAnswers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := answers{"frozen": {after: time.Hour}, "first": {after: time.Millisecond}, "second": {after: 100 * time.Millisecond}}
 		began := time.Now()
-		got, err := gather(t.Context(), named("frozen", "first", "second"), nil, a.ask)
+		got, err := gather(t.Context(), named("frozen", "first", "second"), nil, a.ask, always)
 		require.NoError(t, err)
 		require.Equal(t, []string{"first", "second"}, got)
 		require.Equal(t, time.Millisecond+askGrace, time.Since(began))
@@ -51,7 +51,7 @@ func TestOthersAreAskedAtOnceWhenTheFirstAllFail(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := answers{"a": {err: errDown}, "b": {err: errDown}, "c": {after: time.Millisecond}}
 		began := time.Now()
-		got, err := gather(t.Context(), named("a", "b"), named("c"), a.ask)
+		got, err := gather(t.Context(), named("a", "b"), named("c"), a.ask, always)
 		require.NoError(t, err)
 		require.Equal(t, []string{"c"}, got)
 		require.Equal(t, time.Millisecond, time.Since(began))
@@ -62,7 +62,7 @@ func TestOthersAreAskedSoonWhenTheFirstAreSilent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := answers{"frozen": {after: time.Hour}, "other": {}}
 		began := time.Now()
-		got, err := gather(t.Context(), named("frozen"), named("other"), a.ask)
+		got, err := gather(t.Context(), named("frozen"), named("other"), a.ask, always)
 		require.NoError(t, err)
 		require.Equal(t, []string{"other"}, got)
 		require.Equal(t, askMore+askGrace, time.Since(began))
@@ -72,7 +72,7 @@ func TestOthersAreAskedSoonWhenTheFirstAreSilent(t *testing.T) {
 func TestOthersAreNotAskedWhenTheFirstAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := answers{"a": {}, "other": {err: errors.New("must not be asked")}}
-		got, err := gather(t.Context(), named("a"), named("other"), a.ask)
+		got, err := gather(t.Context(), named("a"), named("other"), a.ask, always)
 		require.NoError(t, err)
 		require.Equal(t, []string{"a"}, got)
 	})
@@ -81,7 +81,7 @@ func TestOthersAreNotAskedWhenTheFirstAnswer(t *testing.T) {
 func TestEachFailureIsTold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		other := errors.New("not here")
-		_, err := gather(t.Context(), named("a"), named("b"), answers{"a": {err: errDown}, "b": {err: other}}.ask)
+		_, err := gather(t.Context(), named("a"), named("b"), answers{"a": {err: errDown}, "b": {err: other}}.ask, always)
 		require.ErrorIs(t, err, errDown)
 		require.ErrorIs(t, err, other)
 	})
@@ -91,7 +91,17 @@ func TestEndOfTheContextEndsTheAsking(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		_, err := gather(ctx, named("frozen"), nil, answers{"frozen": {after: time.Hour}}.ask)
+		_, err := gather(ctx, named("frozen"), nil, answers{"frozen": {after: time.Hour}}.ask, always)
 		require.ErrorIs(t, err, context.DeadlineExceeded)
+	})
+}
+
+// A replica's answer says nothing about who is the master, however soon it comes.
+func TestAnswersThatDecideNothingEndNoWaiting(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := answers{"replica": {}, "master": {after: 2 * time.Second}}
+		got, err := gather(t.Context(), named("replica", "master"), nil, a.ask, func(s string) bool { return s == "master" })
+		require.NoError(t, err)
+		require.Equal(t, []string{"replica", "master"}, got)
 	})
 }

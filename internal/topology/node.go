@@ -61,6 +61,10 @@ func (n *Node) conn(ctx context.Context) (rueidis.Client, error) {
 		defer n.mu.Unlock()
 		return n.client, nil
 	}
+	if ctx.Err() != nil {
+		n.mu.Unlock()
+		return nil, n.notSent(endOf(ctx))
+	}
 	if n.making == nil {
 		n.making = make(chan struct{})
 		go n.connect(n.making)
@@ -93,7 +97,7 @@ func (n *Node) connect(made chan struct{}) {
 	}
 	n.failed, n.making = err, nil
 	n.mu.Unlock()
-	if late && client != nil {
+	if late && client != nil && !n.keep {
 		client.Close()
 	}
 	close(made)

@@ -3,6 +3,7 @@ package topology
 import (
 	"context"
 	"errors"
+	"maps"
 	"net"
 	"strings"
 	"sync"
@@ -93,6 +94,9 @@ func (t *Topology) redirected(from *Node, err error) (n *Node, asking bool) {
 
 // told completes an address that a server gave: without a host it means its own.
 func (t *Topology) told(from *Node, address string) string {
+	if known := t.aliases.Load(); known != nil && (*known)[address] != "" {
+		return (*known)[address]
+	}
 	if host, port, err := net.SplitHostPort(address); err == nil && host == "" {
 		own, _, _ := net.SplitHostPort(from.address)
 		return net.JoinHostPort(own, port)
@@ -100,10 +104,25 @@ func (t *Topology) told(from *Node, address string) string {
 	return t.mapped(address)
 }
 
-func isTryAgain(err error) bool {
-	reply, ok := rueidis.IsRedisErr(err)
-	return ok && reply.IsTryAgain()
+// addAliases notes by which addresses the nodes of a cluster are dialled that redirects call by others.
+func (t *Topology) addAliases(more map[string]string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	all := make(map[string]string)
+	if known := t.aliases.Load(); known != nil {
+		maps.Copy(all, *known)
+	}
+	before := len(all)
+	maps.DeleteFunc(more, func(redirect, address string) bool { return all[redirect] == address })
+	if maps.Copy(all, more); len(more) > 0 || len(all) != before {
+		t.aliases.Store(&all)
+	}
 }
+
+func isTryAgain(err error) bool { return says(err, "TRYAGAIN") }
+
+// Unsettled tells that a request's slot is just moving to another node, and that [Run] would follow it.
+func Unsettled(err error) bool { return says(err, "ASK") || says(err, "TRYAGAIN") }
 
 // tryAgainPause is the pause while a slot's keys are on their way from one node to the other: some of the request's keys are here, some
 // there. That is over as soon as the slot's last key has moved.
@@ -131,6 +150,9 @@ var errLeft = errors.New("the connection was closed: the server has left the top
 
 // noticed looks at a failure for what it says of the layout, and returns it.
 func (t *Topology) noticed(err error) error {
+	if errors.Is(err, ErrNotReplicated) {
+		return err
+	}
 	reply, ok := rueidis.IsRedisErr(err)
 	if !ok {
 		t.Stir()
@@ -149,7 +171,8 @@ func (t *Topology) noticed(err error) error {
 }
 
 // RunAll takes the calls to their masters, in one pipeline for each of these, side by side. Results stand in the order of the calls.
-// What is sent elsewhere by MOVED follows in a further pipeline; TRYAGAIN is left to the caller.
+// What is sent elsewhere by MOVED follows in a further pipeline. ASK and TRYAGAIN are left to the caller, see [Unsettled]: a slot on its
+// way must not hold up the others.
 func RunAll[T any](ctx context.Context, t *Topology, calls []lua.Call[T]) []lua.Result[T] {
 	results := make([]lua.Result[T], len(calls))
 	due := make(map[*Node][]int)
@@ -194,14 +217,11 @@ func (r *round[T]) send(ctx context.Context, n *Node, of []int) {
 			continue
 		}
 		target, asking := r.topology.redirected(n, result.Err)
-		switch {
-		case target == nil || r.last:
+		if target == nil || asking || r.last {
 			result.Err = r.topology.noticed(result.Err)
-		case asking:
-			result.Value, result.Err = runAsking(ctx, target, r.calls[i])
-		default:
-			moved[target] = append(moved[target], i)
+			continue
 		}
+		moved[target] = append(moved[target], i)
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -25,7 +25,8 @@ type Topology struct {
 	sharded bool // messages go by SPUBLISH
 	proxied bool // one address, and slots behind it
 
-	now atomic.Pointer[layout]
+	now     atomic.Pointer[layout]
+	aliases atomic.Pointer[map[string]string] // how redirects call the nodes of a cluster: the address that is dialled
 
 	life      context.Context
 	end       context.CancelFunc
@@ -86,7 +87,7 @@ func (t *Topology) open(ctx context.Context, borrowed rueidis.Client) error {
 		t.now.Store(single(n))
 		return t.probeSlots(ctx, n)
 	}
-	if err := t.refresh(ctx); err != nil {
+	if _, err := t.refresh(ctx); err != nil {
 		return err
 	}
 	if err := t.probeSharded(ctx); err != nil {
@@ -177,24 +178,23 @@ func (t *Topology) probeSharded(ctx context.Context) error {
 	case config.ShardedSubscriptionOff:
 		return nil
 	}
-	var failure error
-	for _, n := range t.Masters() {
-		client, err := n.conn(ctx)
-		if err == nil {
-			ask, cancel := context.WithTimeout(ctx, t.cfg.Timeout)
-			err = client.Do(ask, client.B().PubsubShardnumsub().Build()).Error()
-			cancel()
-		}
-		if reply, ok := rueidis.IsRedisErr(err); err == nil || ok {
-			t.sharded = err == nil
-			if !t.sharded {
-				t.log.Info("the cluster has no sharded pub/sub; messages go to all of its nodes", "server", n.address, "answer", reply.Error())
-			}
-			return nil
-		}
-		failure = err
+	known, err := gather(ctx, t.Masters(), nil, t.knowsSharded, always)
+	if len(known) == 0 {
+		return err
 	}
-	return failure
+	if t.sharded = known[0]; !t.sharded {
+		t.log.Info("the cluster has no sharded pub/sub; messages go to all of its nodes")
+	}
+	return nil
+}
+
+// knowsSharded asks a server whether it knows sharded messages. One that is loading or busy can't tell.
+func (t *Topology) knowsSharded(ctx context.Context, n *Node) (bool, error) {
+	_, err := t.ask(ctx, n, "PUBSUB", "SHARDNUMSUB")
+	if refusesCommand(err) {
+		return false, nil
+	}
+	return err == nil, err
 }
 
 // Close ends all connections, and the follower. What is on its way fails.
