@@ -26,6 +26,9 @@ type Options struct {
 	Stderr io.Writer
 	// Env is added to the environment of the JVM, as "NAME=value".
 	Env []string
+	// JVMDefaults starts the JVM as it starts by itself, in place of the flags for one that lives for seconds: with the optimising compiler
+	// and the collector of its own choice, as services run it. It is for measurements.
+	JVMDefaults bool
 }
 
 // Agent is a running JVM with Redisson. It is safe for concurrent use.
@@ -88,9 +91,12 @@ func Start(ctx context.Context, opts Options) (*Agent, error) {
 // launch starts the process. It is not tied to a context: a context's end kills, and the agent shall end in good order.
 func launch(program built, opts Options) (*Agent, error) {
 	a := &Agent{done: make(chan struct{}), pending: make(map[int64]*Pending)}
-	// Flags for a process that lives for seconds: no optimising compiler, no collector threads, shared JDK classes.
-	a.cmd = exec.Command(program.java, "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto",
-		"-cp", program.classpath, mainClass)
+	var flags []string
+	if !opts.JVMDefaults {
+		// For a process that lives for seconds: no optimising compiler, no collector threads, shared JDK classes.
+		flags = []string{"-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto"}
+	}
+	a.cmd = exec.Command(program.java, append(flags, "-cp", program.classpath, mainClass)...)
 	a.cmd.Env = append(os.Environ(), opts.Env...)
 	a.cmd.Stderr = &a.stderr
 	if opts.Stderr != nil {

@@ -24,10 +24,11 @@ type request struct {
 	LeaseMs  *int64 `json:"leaseMs,omitempty"`
 	ThreadID *int64 `json:"threadId,omitempty"`
 	Fresh    bool   `json:"fresh,omitempty"`
+	Count    int    `json:"count,omitempty"` // of holdMany
 	*workload
 }
 
-// workload is what hammer and contend take beside the lock.
+// workload is what hammer and contend take beside the lock, and of which holdMany takes the threads.
 type workload struct {
 	Threads    int    `json:"threads,omitempty"`
 	Sections   int    `json:"sections,omitempty"`

@@ -18,7 +18,8 @@ final class Agent {
     private final Locks locks = new Locks();
     private final Map<String, NamedThread> threads = new ConcurrentHashMap<>();
     private final Map<Long, Contention> contentions = new ConcurrentHashMap<>();
-    /** For what blocks but belongs to no named thread: opening and closing clients, waiting for a contention's end. */
+    private final Map<Long, Holding> holdings = new ConcurrentHashMap<>();
+    /** For what blocks but belongs to no named thread: opening and closing clients, waiting for many threads' work. */
     private final ExecutorService background = Executors.newCachedThreadPool(work -> {
         Thread thread = new Thread(work, "agent-background");
         thread.setDaemon(true);
@@ -75,6 +76,12 @@ final class Agent {
             case "stop":
                 replies.answer(id, () -> stop(request));
                 return;
+            case "holdMany":
+                background.execute(() -> replies.answer(id, () -> holdMany(id, request)));
+                return;
+            case "told":
+                replies.answer(id, () -> told(request));
+                return;
             default:
                 lockOperation(id, operation, request);
         }
@@ -104,7 +111,14 @@ final class Agent {
     }
 
     private Object close(Request request) {
-        locks.close(request.text("client"));
+        String client = request.text("client");
+        locks.close(client);
+        holdings.values().removeIf(holding -> {
+            if (holding.isOf(client)) {
+                holding.end();
+            }
+            return holding.isOf(client);
+        });
         return null;
     }
 
@@ -137,6 +151,21 @@ final class Agent {
         }
         contention.stop();
         return true;
+    }
+
+    private Object holdMany(long id, Request request) throws InterruptedException {
+        Holding holding = new Holding(request);
+        RedissonClient client = locks.client(request.text("client"));
+        holdings.put(id, holding);
+        return holding.take(client);
+    }
+
+    private Object told(Request request) {
+        Holding holding = holdings.get(request.number("target"));
+        if (holding == null) {
+            throw new BadRequest("no holding has the id of \"target\"; its client may be closed");
+        }
+        return holding.told();
     }
 
     /**
