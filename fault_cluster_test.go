@@ -8,8 +8,11 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
+	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/redlatch/redlatch"
@@ -221,6 +224,68 @@ func TestFrozenNodeCostsNoLockOfTheOthers(t *testing.T) {
 		}
 		f.release(f.take(t.Context(), rlock.New(f.client, name)))
 	}
+}
+
+// However far apart they were acquired: otherwise many holds cost many scripts, since only those of one slot can share one.
+func TestHoldsOfOneSlotComeToBeRenewedTogether(t *testing.T) {
+	t.Parallel()
+	const one, two = "{order:1001}:1", "{order:1001}:2"
+	f := newFleet(t, redistest.StartCluster(t, redistest.WithReplicas(0)), watchdog(lively()))
+	first := f.take(t.Context(), rlock.New(f.client, one))
+	second := f.take(t.Context(), rlock.New(f.client, two))
+	// As if it were acquired some time later: it falls due later too, by more than what is due soon in any case.
+	require.NoError(t, second.Extend(t.Context(), lively()*108/100))
+	monitor := f.cluster.MasterOf(t, one).Monitor(t)
+	together := runs("renew", one, two)
+	monitor.Await(t, func(c redistest.Command) bool { return together(c.Args) })
+	f.renewedOften()
+	f.release(first)
+	f.renewedOften()
+	f.release(second)
+	require.Empty(t, f.leftovers())
+}
+
+// A line on which each round trip takes long costs a round of renewals a few of them, not one for each slot: slot after slot, these locks
+// would take twenty seconds.
+func TestSlowLineCostsNoneOfManyLocks(t *testing.T) {
+	t.Parallel()
+	const locks, takers, rounds = 3000, 512, 3
+	f := newFleet(t, redistest.StartCluster(t, redistest.WithReplicas(0), redistest.WithProxies()), watchdog(2*lively()))
+	for _, n := range f.cluster.Nodes() {
+		n.SetLatency(20 * time.Millisecond)
+	}
+	holds := make([]*redlatch.Hold, locks)
+	each := func(do func(i int)) {
+		var all sync.WaitGroup
+		for taker := range takers {
+			all.Go(func() {
+				for i := taker; i < locks; i += takers {
+					do(i)
+				}
+			})
+		}
+		all.Wait()
+	}
+	each(func(i int) {
+		hold, err := rlock.New(f.client, fmt.Sprintf("order:%d", i)).Lock(context.Background())
+		assert.NoError(t, err)
+		holds[i] = hold
+	})
+	require.False(t, t.Failed())
+	renewed, left := make(map[string]int), locks
+	for left > 0 {
+		e := <-f.seen // each lock is renewed or lost
+		require.NotEqual(t, redlatch.EventLost, e.Kind, "%s: %v", e.Name, e.Err)
+		if e.Kind != redlatch.EventRenewed {
+			continue
+		}
+		renewed[e.Name]++
+		if renewed[e.Name] == rounds {
+			left--
+		}
+	}
+	each(func(i int) { assert.NoError(t, holds[i].Unlock(context.Background())) })
+	require.Empty(t, f.leftovers())
 }
 
 // By default messages on a cluster travel as Redisson's do: sharded where the server can (wire-protocol.md §2).

@@ -28,8 +28,7 @@ func NewHold(name string, h engine.Holder) *Hold { return &Hold{h, name} }
 func (h *Hold) Unlock(ctx context.Context) error { return wrap("unlock", h.name, h.hold.Unlock(ctx)) }
 
 // Extend gives the lock a new lease, counted from now; it can be shorter than what was left. lease is 1 ms or more, a part of a millisecond is
-// cut off. A lock that the watchdog renews stays renewed, and is left alone while the lease has more than two thirds of the watchdog
-// timeout left.
+// cut off. A lock that the watchdog renews stays renewed, and is left alone while the lease has more than the watchdog timeout left.
 //
 // ErrLost and ErrNotHeld say that there was nothing to extend. After another error the lease is the old or the new one, and ValidUntil counts on
 // the earlier. ctx governs the wait between requests.

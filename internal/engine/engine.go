@@ -46,6 +46,7 @@ type Engine struct {
 	rooms    map[roomKey]*room
 	debtors  map[*tenure]struct{} // with requests in doubt
 	schedule schedule
+	slots    slots
 	wakeAt   time.Time     // when the watchdog wakes by itself
 	held     int           // live holds
 	calls    int           // calls of the public API on their way
@@ -79,6 +80,9 @@ func Open(ctx context.Context, cfg config.Config, o Options) (*Engine, error) {
 	e.latches.prefix = newLatchPrefix(e.id)
 	if err := e.connect(ctx, o.Redis); err != nil {
 		return nil, err
+	}
+	if e.servers.Clustered() {
+		e.slots = make(slots, config.Slots)
 	}
 	e.life, e.end = context.WithCancel(context.Background())
 	e.workers.Go(e.watch)

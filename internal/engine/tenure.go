@@ -36,6 +36,8 @@ type tenure struct {
 	debts   []debt    // requests in doubt: while there are any, nothing lengthens the trust
 	at      time.Time // its next event in the schedule
 	index   int       // its place in the schedule, -1 outside
+	next    *tenure   // beside it in engine.slots, as is previous
+	prev    *tenure
 
 	// Requests that set an owner's count or lease go one after the other: the count to set is known only when the one before is.
 	// busy says that somebody has the turn, queue who is next.
@@ -207,6 +209,7 @@ func (e *Engine) vacateLocked(t *tenure, holds []*Hold) {
 		t.trust.until, t.ends, t.renewal = time.Time{}, nil, renewal{}
 		if t.index >= 0 {
 			heap.Remove(&e.schedule, t.index)
+			e.slots.remove(t)
 		}
 		e.forgetLocked(t)
 	}

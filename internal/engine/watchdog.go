@@ -36,6 +36,35 @@ func (s *schedule) Pop() any {
 	return t
 }
 
+// slots has for each slot of a cluster the scheduled tenures whose locks lie in it, one linked to the next. Elsewhere it is nil.
+type slots []*tenure
+
+func (s slots) add(t *tenure) {
+	if s == nil {
+		return
+	}
+	first := &s[config.Slot(t.place.key)]
+	if t.next = *first; t.next != nil {
+		t.next.prev = t
+	}
+	*first = t
+}
+
+func (s slots) remove(t *tenure) {
+	switch {
+	case s == nil:
+		return
+	case t.prev != nil:
+		t.prev.next = t.next
+	default:
+		s[config.Slot(t.place.key)] = t.next
+	}
+	if t.next != nil {
+		t.next.prev = t.prev
+	}
+	t.next, t.prev = nil, nil
+}
+
 // scheduleLocked puts a tenure at the time of its next event, and wakes the watchdog when that is sooner than it would wake.
 func (e *Engine) scheduleLocked(t *tenure) {
 	if len(t.holds) == 0 {
@@ -47,6 +76,7 @@ func (e *Engine) scheduleLocked(t *tenure) {
 	}
 	if t.index < 0 {
 		heap.Push(&e.schedule, t)
+		e.slots.add(t)
 	} else {
 		heap.Fix(&e.schedule, t.index)
 	}
@@ -96,6 +126,7 @@ func (e *Engine) watch() {
 		now := time.Now()
 		e.mu.Lock()
 		lost, due := e.eventsLocked(now)
+		due = e.alongLocked(now, due)
 		next := idle
 		if len(e.schedule) > 0 {
 			next = e.schedule[0].at.Sub(now)
@@ -137,6 +168,48 @@ func (e *Engine) eventsLocked(now time.Time) (lost []*Hold, due []*tenure) {
 		e.scheduleLocked(t)
 	}
 	return lost, due
+}
+
+// alongLocked adds to what is due what shares its slots, as far as half of its usual time has passed: there is a script on its way to
+// that slot in any case. So holds that were acquired at any time come together, and each slot costs one script in a third of the watchdog
+// timeout. Without this, a hundred thousand holds would cost about as many scripts, since only those of one slot can share one.
+func (e *Engine) alongLocked(now time.Time, due []*tenure) []*tenure {
+	if e.slots == nil {
+		return due
+	}
+	soon := now.Add(e.cfg.LockWatchdogTimeout / 6)
+	visited := make(map[group]struct{})
+	for _, first := range due[:len(due):len(due)] {
+		g := e.groupOf(first)
+		if _, before := visited[g]; before {
+			continue
+		}
+		visited[g] = struct{}{}
+		for t := e.slots[g.slot]; t != nil; t = t.next {
+			r := &t.renewal
+			waits := !r.inFlight && !r.due.IsZero() && r.failures == 0 // after a failure it has a pace of its own
+			if waits && r.due.Before(soon) && t.place.kind == g.kind && t.watchedLocked(now) {
+				r.inFlight = true
+				due = append(due, t)
+				e.scheduleLocked(t)
+			}
+		}
+	}
+	return due
+}
+
+// group is what one script can renew: locks of one kind, and on a cluster of one slot.
+type group struct {
+	kind string
+	slot uint16
+}
+
+func (e *Engine) groupOf(t *tenure) group {
+	g := group{kind: t.place.kind}
+	if e.slots != nil {
+		g.slot = config.Slot(t.place.key)
+	}
+	return g
 }
 
 // renewing is a tenure whose renewal is on its way, and the epoch in which it was sent.
@@ -240,19 +313,11 @@ func (e *Engine) stillHeld(due []*tenure) []renewing {
 	return held
 }
 
-// batches groups what one script can renew: locks of one kind, and on a cluster of one slot.
+// batches groups what one script can renew.
 func (e *Engine) batches(due []renewing) [][]renewing {
-	type group struct {
-		kind string
-		slot uint16
-	}
-	clustered := e.servers.Clustered()
 	groups := make(map[group][]renewing)
 	for _, r := range due {
-		g := group{kind: r.tenure.place.kind}
-		if clustered {
-			g.slot = config.Slot(r.tenure.place.key)
-		}
+		g := e.groupOf(r.tenure)
 		groups[g] = append(groups[g], r)
 	}
 	var batches [][]renewing
