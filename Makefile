@@ -1,8 +1,9 @@
 # Everything that is built, tested, measured or shown goes through here; `make help` lists the targets.
 #
 #   PKGS=…     the packages that test and cover look at (./...)
-#   ARGS=…     further arguments of demo, scripts, contract and interop (flags of go test) and bench
-#   SECONDS=…  how long each test of fuzz and soak runs
+#   ARGS=…     further arguments of demo, scripts, contract and interop (flags of go test), bench and bench-cluster
+#   SECONDS=…  how long each test of fuzz and soak runs, and if given each run of bench-cluster
+#   HOLDS=…    how many locks bench-cluster holds (100000)
 
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
@@ -23,16 +24,16 @@ BUILD := .build
 # Vetting is a step of its own.
 TESTFLAGS := -race -count=1 -p 1 -timeout 15m -vet=off
 
-.PHONY: help setup test contract check check-gofmt check-vet check-lua test-tools lint fmt cover demo scripts interop \
-	matrix soak fuzz bench bench-quick bench-peers
+.PHONY: help setup test contract check check-gofmt check-vet check-lua test-tools test-bench lint fmt cover demo scripts interop \
+	matrix soak fuzz bench bench-quick bench-cluster bench-peers
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-13s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
 setup: ## check what building and testing needs; install what is missing (as root on Debian)
 	@scripts/setup.sh
 
-test: setup check test-tools ## all that CI runs: checks, then every test with the race detector; a skipped test fails
+test: setup check test-tools test-bench ## all that CI runs: checks, then every test with the race detector; a skipped test fails
 	@mkdir -p $(BUILD)
 	@$(TOOL) gotestsum --format pkgname --format-hide-empty-pkg --jsonfile $(BUILD)/test.json -- $(TESTFLAGS) $(PKGS)
 	@go -C tools run ./testaudit -allow allowed-skips.txt ../$(BUILD)/test.json
@@ -55,6 +56,7 @@ check-gofmt:
 check-vet:
 	@go vet -race -tags soak,crowd,contract ./...
 	@go -C tools vet -race ./...
+	@go -C bench vet -race ./...
 
 check-lua:
 	@scripts/setup.sh luacheck
@@ -63,11 +65,15 @@ check-lua:
 test-tools:
 	@go -C tools test -race -vet=off ./...
 
+test-bench:
+	@go -C bench test -race -vet=off ./...
+
 lint: check ## the checks and golangci-lint (its first build takes minutes)
 	@unformatted=$$($(TOOL) gofumpt -l .); if [ -n "$$unformatted" ]; then \
 		printf 'not formatted, run "make fmt":\n%s\n' "$$unformatted" >&2; exit 1; fi
 	@$(TOOL) golangci-lint run ./...
 	@go -C tools tool golangci-lint run ./...
+	@cd bench && go tool -modfile=../tools/go.mod golangci-lint run ./...
 
 fmt: ## format the Go code with gofumpt
 	@$(TOOL) gofumpt -l -w .
@@ -103,6 +109,10 @@ bench: ## run the benchmarks, five times each; figures also in .build/bench.txt
 
 bench-quick: ## run the benchmarks once and briefly
 	@scripts/bench.sh -benchtime=200ms $(ARGS)
+
+bench-cluster: ## Redlatch and Redisson on clusters with a frozen node or a slow line; minutes. HOLDS=n SECONDS=n: less
+	@scripts/setup.sh go redis java maven
+	@go -C bench run ./cluster $(if $(HOLDS),-holds $(HOLDS)) $(if $(filter-out file,$(origin SECONDS)),-seconds $(SECONDS)) $(ARGS)
 
 bench-peers: ## compare with other lock libraries (comes with a later release)
 	@echo "make bench-peers comes with a later release; make bench measures Redlatch itself" >&2
