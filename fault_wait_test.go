@@ -72,7 +72,7 @@ func TestLostMessageCostsNoMoreThanThePoll(t *testing.T) {
 	r.release(hold)
 	next := r.gets(waiter)
 	require.Less(t, time.Since(began), pollBound()*6/5+locktest.Span(500*time.Millisecond))
-	require.EqualValues(t, 1, lost.Load())
+	r.until(func() bool { return lost.Load() == 1 }, "the message that was lost") // the poll can come first
 	r.release(next)
 }
 

@@ -249,7 +249,7 @@ func compare(p program, java, other []trace) string {
 	vague := !javaIs(3, 45)            // what a lock object remembers of leases, and until when, was otherwise before
 	leaking, free := false, true
 	var ghost bool                 // Java may still renew for an owner whose hold ended by expiry or by force, until its next tick
-	var watched, leased, long bool // the hold has an entry without a lease, one with a lease, and one with more than the watchdog timeout
+	var watched, leased, long bool // the hold has an entry without a lease, one with a lease, and more time than the watchdog timeout
 	for i, s := range p.steps {
 		object := strconv.Itoa(s.actor%2) + p.kinds[s.side].name
 		if s.op == opTry || s.op == opGiveUp || s.op == opWait {
@@ -257,8 +257,6 @@ func compare(p program, java, other []trace) string {
 			leaking = leaking || entered && s.lease == 0 && remembers[object]
 			remembers[object] = remembers[object] || s.lease > 0 && entered
 			watched, leased = watched || ghost || entered && s.lease == 0, leased || entered && s.lease > 0
-			long = long || entered && s.lease > 30*time.Second
-			leaking = leaking || watched && long // Java's next renewal cuts the lease, see cutLease
 			if s.lease > 0 && (!entered || s.op == opWait) && p.kinds[s.side].name == spin.name {
 				leaking, remembers[object] = true, true // the spin lock's object remembers attempts in vain as well
 			}
@@ -266,6 +264,8 @@ func compare(p program, java, other []trace) string {
 		if s.op == opUnlock && java[i].answer == errNotHeld.Error() && remembers[object] {
 			leaking, remembers[object] = true, false // a release that fails makes the object forget
 		}
+		long = long || lasts(java[i]) > 30*time.Second || lasts(other[i]) > 30*time.Second
+		leaking = leaking || watched && long // Java's next renewal cuts the lease, see cutLease
 		leaking = leaking || vague && s.lease > 0
 		c := comparison{s, p.kinds[s.side], java[i], other[i], leaking, watched && leased, free}
 		if diff := c.diff(); diff != "" {
@@ -283,6 +283,12 @@ func compare(p program, java, other []trace) string {
 		}
 	}
 	return ""
+}
+
+// lasts is the TTL of the lock after a step.
+func lasts(tr trace) time.Duration {
+	e, _ := tr.state.Get("<lock>")
+	return e.TTL
 }
 
 func (c comparison) diff() string {

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/redis/rueidis"
@@ -38,6 +39,9 @@ func Commit(ctx context.Context, t *Topology, call lua.Call[lua.Grant]) (lua.Gra
 		return Run(ctx, t, call)
 	}
 	return along(ctx, t, call.Keys, func(n *Node, asking bool) (lua.Grant, error) {
+		if n.commits.alone() {
+			return runOn(ctx, n, call, asking)
+		}
 		return n.commits.commit(ctx, call, asking)
 	})
 }
@@ -55,6 +59,9 @@ type committer struct {
 	working bool
 	closed  bool
 	idle    sync.WaitGroup // of the goroutine
+
+	// aloneUntil is for how long it may be relied upon that the master has no replicas, in Unix nanoseconds; past or 0: it has some, or who knows.
+	aloneUntil atomic.Int64
 
 	// The rest belongs to the goroutine, one after the other.
 
@@ -83,6 +90,10 @@ type commit struct {
 func newCommitter(n *Node, cfg config.Config, log *slog.Logger) *committer {
 	return &committer{node: n, cfg: cfg, log: log}
 }
+
+// alone tells whether the master had no replicas when they were counted last, a short while ago: then there is nothing to wait for, and no
+// reason to share a connection that others wait on.
+func (c *committer) alone() bool { return time.Now().UnixNano() < c.aloneUntil.Load() }
 
 // commit queues a call and waits for its outcome. When ctx ends before, the call may still take effect.
 func (c *committer) commit(ctx context.Context, call lua.Call[lua.Grant], asking bool) (lua.Grant, error) {
@@ -291,6 +302,9 @@ func (c *committer) countReplicas() error {
 		return c.node.notSent(err)
 	}
 	c.count, c.counted = readRole(text).replicas, time.Now()
+	if c.count == 0 {
+		c.aloneUntil.Store(c.counted.Add(recount).UnixNano())
+	}
 	return nil
 }
 

@@ -21,26 +21,20 @@ const maxHops = 5
 // A call is only sent again when the server that had it ran nothing. One whose error is not [NotSentError] or [ErrNoMaster], nor a
 // reply that says so, may have taken effect.
 func Run[T any](ctx context.Context, t *Topology, call lua.Call[T]) (T, error) {
-	return along(ctx, t, call.Keys, func(n *Node, asking bool) (T, error) {
-		if asking {
-			return runAsking(ctx, n, call)
-		}
-		client, err := n.conn(ctx)
-		if err != nil {
-			var none T
-			return none, err
-		}
-		return lua.Run(ctx, client, call)
-	})
+	return along(ctx, t, call.Keys, func(n *Node, asking bool) (T, error) { return runOn(ctx, n, call, asking) })
 }
 
-func runAsking[T any](ctx context.Context, n *Node, call lua.Call[T]) (T, error) {
+// runOn sends a call to one node.
+func runOn[T any](ctx context.Context, n *Node, call lua.Call[T], asking bool) (T, error) {
 	client, err := n.conn(ctx)
 	if err != nil {
 		var none T
 		return none, err
 	}
-	return lua.RunAsking(ctx, client, call)
+	if asking {
+		return lua.RunAsking(ctx, client, call)
+	}
+	return lua.Run(ctx, client, call)
 }
 
 // along does send on the node of the keys and on those that it is sent to from there.
