@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha1" //nolint:gosec // what EVALSHA calls a script by
 	"encoding/hex"
+	"log/slog"
 	"runtime"
 	"strconv"
 	"strings"
@@ -330,4 +331,13 @@ func eachOf(
 			})
 		}
 	}
+}
+
+// openLogged opens a client that is heard and that logs into a book.
+func openLogged(t *testing.T, cfg config.Config, logs *logBook, seen redlatch.Observer) *redlatch.Client {
+	t.Helper()
+	c, err := redlatch.Open(t.Context(), cfg, redlatch.WithLogger(slog.New(slog.NewTextHandler(logs, nil))), redlatch.WithObserver(seen))
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = c.Close() })
+	return c
 }

@@ -79,7 +79,7 @@ func explainReply(err error) error {
 	case serverSays(err, "WRONGPASS", "NOAUTH", "ERR invalid password"):
 		return fmt.Errorf("the server refused user and password; check Username and Password: %w", err)
 	case forbidden(err):
-		return fmt.Errorf("the user's ACL does not allow to connect and run scripts; see docs/operations for the ACL: %w", err)
+		return fmt.Errorf("the user's ACL does not allow to connect and run scripts; see docs/operations.md for the rule: %w", err)
 	case serverSays(err, "DB index is out of range"):
 		return fmt.Errorf("the server has no such database; check Database: %w", err)
 	case errors.Is(err, context.DeadlineExceeded), isTimeout(err):

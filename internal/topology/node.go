@@ -134,13 +134,13 @@ func (n *Node) close() {
 	client, making, hubs := n.client, n.making, n.hubs
 	n.client = nil
 	n.mu.Unlock()
-	n.end()
-	n.commits.close()
-	for _, hub := range hubs {
+	for _, hub := range hubs { // before the connections end, which they would tell of as lost
 		if hub != nil {
 			hub.Close()
 		}
 	}
+	n.end()
+	n.commits.close()
 	if making != nil {
 		<-making
 	}

@@ -128,7 +128,7 @@ func (t *Topology) node(address string, as role) *Node {
 
 func (t *Topology) newNode(address string, as role, dial func(context.Context, string) (rueidis.Client, error)) *Node {
 	n := &Node{address: address, as: as, dial: dial, newHub: t.newHub}
-	n.life, n.end = context.WithCancel(t.life)
+	n.life, n.end = context.WithCancel(context.Background()) // not with the topology: hubs take leave before it ends
 	n.commits = newCommitter(n, t.cfg, t.log)
 	return n
 }

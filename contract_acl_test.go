@@ -1,0 +1,123 @@
+package redlatch_test
+
+import (
+	"context"
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/config"
+	"github.com/redlatch/redlatch/fairlock"
+	"github.com/redlatch/redlatch/fencedlock"
+	"github.com/redlatch/redlatch/internal/redistest"
+	"github.com/redlatch/redlatch/multilock"
+	"github.com/redlatch/redlatch/rlock"
+	"github.com/redlatch/redlatch/rwlock"
+)
+
+// aclRule is the rule that docs/operations.md recommends, without the words that make it a command.
+func aclRule(t *testing.T) []string {
+	t.Helper()
+	text, err := os.ReadFile("docs/operations.md")
+	require.NoError(t, err)
+	rule := regexp.MustCompile(`(?m)^ACL SETUSER locks (.*)$`).FindSubmatch(text)
+	require.NotNil(t, rule, "docs/operations.md has no rule")
+	return strings.Fields(string(rule[1]))
+}
+
+// NM-04, NM-05: the rule that we recommend is enough for each kind of lock, its waiters, and each topology, and nothing warns.
+func TestRecommendedACLIsEnough(t *testing.T) {
+	t.Parallel()
+	topologies := map[string]func(t *testing.T) (config.Servers, []*redistest.Node){
+		"Single": func(t *testing.T) (config.Servers, []*redistest.Node) {
+			t.Helper()
+			r := redistest.StartReplicated(t, 0)
+			return config.Single(r.Addresses()[0]), r.Nodes()
+		},
+		"Replicated": func(t *testing.T) (config.Servers, []*redistest.Node) {
+			t.Helper()
+			r := redistest.StartReplicated(t, 1)
+			return config.Replicated(r.Addresses()...), r.Nodes()
+		},
+		"Cluster": func(t *testing.T) (config.Servers, []*redistest.Node) {
+			t.Helper()
+			c := redistest.StartCluster(t)
+			return config.Cluster(c.Addresses()...), c.Nodes()
+		},
+		"Sentinel": func(t *testing.T) (config.Servers, []*redistest.Node) {
+			t.Helper()
+			s := redistest.StartSentinel(t, redistest.WithReplicas(1))
+			return config.Sentinel(s.MasterName(), s.Addresses()...), s.Nodes()
+		},
+	}
+	for name, start := range topologies {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			servers, nodes := start(t)
+			for _, n := range nodes {
+				n.Do(t, append([]string{"ACL", "SETUSER", "locks"}, aclRule(t)...)...)
+			}
+			logs := &logBook{}
+			cfg := config.Config{Servers: servers, Username: "locks", Password: "password", ClientName: "acl", LockWatchdogTimeout: lively()}
+			if name == "Cluster" {
+				cfg.PlainAndSharded = true
+			}
+			if name == "Sentinel" {
+				cfg.SentinelUsername, cfg.SentinelPassword = "", ""
+			}
+			for _, kind := range everyKind() {
+				takeAndPassOn(t, cfg, logs, kind)
+			}
+			require.Zero(t, logs.count("level=WARN"), "%s", logs.text.String())
+		})
+	}
+}
+
+type makeLock func(c *redlatch.Client, name string) redlatch.Locker
+
+func everyKind() []makeLock {
+	return []makeLock{
+		func(c *redlatch.Client, name string) redlatch.Locker { return rlock.New(c, name) },
+		func(c *redlatch.Client, name string) redlatch.Locker { return fairlock.New(c, name) },
+		func(c *redlatch.Client, name string) redlatch.Locker { return fencedlock.New(c, name) },
+		func(c *redlatch.Client, name string) redlatch.Locker { return rwlock.New(c, name).Read() },
+		func(c *redlatch.Client, name string) redlatch.Locker { return rwlock.New(c, name).Write() },
+		func(c *redlatch.Client, name string) redlatch.Locker { return multilock.NewGroup(c, name, "a", "b") },
+		func(c *redlatch.Client, name string) redlatch.Locker {
+			return multilock.New(rlock.New(c, name), rlock.New(c, name+":2"))
+		},
+	}
+}
+
+// takeAndPassOn takes a lock, enters it again, has it renewed and waited for, and passes it on to another client.
+func takeAndPassOn(t *testing.T, cfg config.Config, logs *logBook, kind makeLock) {
+	t.Helper()
+	r := &rig{T: t}
+	seen := make(events, 1000)
+	one, two := openLogged(t, cfg, logs, seen), openLogged(t, cfg, logs, nil)
+	lock, theirs := kind(one, "app:order:1001"), kind(two, "app:order:1001")
+	hold := r.take(context.Background(), lock)
+	again, err := lock.TryLock(hold.Context())
+	require.NoError(t, err, "%T", lock)
+	require.NoError(t, again.Unlock(context.Background()))
+	waiter := r.starts(context.Background(), theirs)
+	r.awaits(seen, redlatch.EventRenewed)
+	require.NoError(t, hold.Extend(context.Background(), lively()))
+	r.release(hold)
+	r.release(r.gets(waiter))
+	if handle, queried := lock.(interface {
+		ForceUnlock(ctx context.Context) (bool, error)
+		Inspect(ctx context.Context) (redlatch.Inspection, error)
+	}); queried {
+		_, err = handle.Inspect(context.Background())
+		require.NoError(t, err)
+		_, err = handle.ForceUnlock(context.Background())
+		require.NoError(t, err)
+	}
+	require.NoError(t, one.Close())
+	require.NoError(t, two.Close())
+}
