@@ -76,7 +76,8 @@ type dialer struct {
 func (d dialer) dial(ctx context.Context, address string, nd *net.Dialer, t *tls.Config) (net.Conn, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	defer context.AfterFunc(d.life, cancel)()
+	forget := context.AfterFunc(d.life, cancel)
+	defer forget()
 	conn, err := d.connect(ctx, address, nd, t)
 	if err != nil {
 		return nil, err

@@ -290,8 +290,7 @@ func readRole(text string) serverRole {
 	var r serverRole
 	for line := range strings.Lines(text) {
 		key, value, _ := strings.Cut(strings.TrimSpace(line), ":")
-		switch key {
-		case "role":
+		if key == "role" {
 			r.master = value == "master"
 		}
 		if strings.HasPrefix(key, "slave") && strings.Contains(value, "state=online") {

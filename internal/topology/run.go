@@ -106,9 +106,9 @@ func (t *Topology) addAliases(more map[string]string) {
 	if known := t.aliases.Load(); known != nil {
 		maps.Copy(all, *known)
 	}
-	before := len(all)
 	maps.DeleteFunc(more, func(redirect, address string) bool { return all[redirect] == address })
-	if maps.Copy(all, more); len(more) > 0 || len(all) != before {
+	if len(more) > 0 {
+		maps.Copy(all, more)
 		t.aliases.Store(&all)
 	}
 }
