@@ -1,0 +1,82 @@
+package topology
+
+import (
+	"context"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/redlatch/redlatch/config"
+)
+
+// followed is a topology whose discoverer counts how often it is asked, and says who the master is.
+type followed struct {
+	*Topology
+	asked  atomic.Int32
+	master atomic.Value
+}
+
+func newFollowed(t *testing.T) *followed {
+	t.Helper()
+	f := &followed{Topology: bare(t, config.Config{Servers: config.Replicated("redis://a:1"), ScanInterval: time.Minute})}
+	f.master.Store("a:1")
+	f.changed = func(func(string) bool) {}
+	f.discover = func(context.Context) (draft, error) {
+		f.asked.Add(1)
+		return draft{masters: []string{f.master.Load().(string)}}, nil
+	}
+	f.following = true
+	go f.follow()
+	return f
+}
+
+// meets has requests meet trouble for so long, far more often than the servers may be asked.
+func (f *followed) meets(trouble time.Duration) {
+	for began := time.Now(); time.Since(began) < trouble; time.Sleep(10 * time.Millisecond) {
+		f.Stir()
+	}
+	synctest.Wait()
+}
+
+// However many requests fail while a master is dead, the others are asked about once a second.
+func TestOutageIsNoStormOfQuestions(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFollowed(t)
+		f.meets(5 * time.Second) // at the begin more often
+		asked := f.asked.Swap(0)
+		require.Greater(t, asked, int32(5))
+		require.Less(t, asked, int32(30))
+		f.meets(time.Minute)
+		asked = f.asked.Swap(0)
+		require.Greater(t, asked, int32(30))
+		require.Less(t, asked, int32(120))
+	})
+}
+
+// Of a new master the next question tells, however long the old one has been dead.
+func TestEndOfAnOutageIsFoundOutWithinMoments(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFollowed(t)
+		f.meets(time.Minute)
+		f.master.Store("b:1")
+		f.meets(2 * time.Second) // the pace and its jitter
+		require.Equal(t, "b:1", f.Master("lock").Address())
+	})
+}
+
+// After an outage it is as it was before: the scan interval alone.
+func TestWithoutTroubleTheScanIntervalIsThePace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFollowed(t)
+		f.meets(time.Second)
+		time.Sleep(troubleLasts + time.Minute)
+		synctest.Wait()
+		f.asked.Store(0)
+		time.Sleep(10 * time.Minute)
+		synctest.Wait()
+		require.Equal(t, int32(10), f.asked.Load())
+	})
+}

@@ -1,0 +1,162 @@
+package topology
+
+import (
+	"context"
+	"crypto/tls"
+	"io"
+	"log/slog"
+	"net"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/redis/rueidis"
+	"github.com/stretchr/testify/require"
+
+	"github.com/redlatch/redlatch/config"
+	"github.com/redlatch/redlatch/internal/redistest"
+	"github.com/redlatch/redlatch/lua"
+)
+
+// bare is a topology without nodes and a follower, which ends with the test.
+func bare(t *testing.T, cfg config.Config) *Topology {
+	t.Helper()
+	cfg, err := cfg.WithDefaults()
+	require.NoError(t, err)
+	top := &Topology{
+		cfg: cfg, log: slog.New(slog.DiscardHandler), stirred: make(chan struct{}, 1), followed: make(chan struct{}),
+		nodes: make(map[nodeKey]*Node), unseen: make(map[*Node]time.Time),
+	}
+	top.life, top.end = context.WithCancel(context.Background())
+	top.now.Store(&layout{})
+	t.Cleanup(top.Close)
+	return top
+}
+
+// adopt makes a node whose connections a function makes.
+func (t *Topology) adopt(address string, dial func(ctx context.Context, address string) (rueidis.Client, error)) *Node {
+	n := t.newNode(address, dataRole, dial)
+	t.nodes[nodeKey{address, dataRole}] = n
+	return n
+}
+
+// A question that is not waited for any longer, to a server that is slow to reach, must not end the connecting: it may be somebody
+// else's request that waits for it.
+func TestConnectingGoesOnWhenItsQuestionIsNotWaitedForAnyMore(t *testing.T) {
+	quick, slow := redistest.Start(t), redistest.Start(t)
+	top := bare(t, config.Config{Servers: config.Replicated(quick.URL(), slow.URL())})
+	var dialled, anew atomic.Bool
+	begun, open := make(chan struct{}), make(chan struct{})
+	distant := top.adopt(slow.Addr(), func(_ context.Context, address string) (rueidis.Client, error) {
+		o := slow.ClientOption()
+		o.InitAddress, o.ForceSingleClient, o.DisableRetry, o.PipelineMultiplex = []string{address}, true, true, -1
+		o.DialCtxFn = func(ctx context.Context, address string, d *net.Dialer, _ *tls.Config) (net.Conn, error) {
+			if dialled.Swap(true) && !anew.Swap(true) { // a handshake that takes long
+				close(begun)
+				select {
+				case <-open:
+				case <-ctx.Done():
+					return nil, ctx.Err()
+				}
+			}
+			return d.DialContext(ctx, "tcp", address)
+		}
+		return rueidis.NewClient(o)
+	})
+	top.now.Store(single(distant))
+	_, err := Run(t.Context(), top, lua.Inspect("x"))
+	require.NoError(t, err)
+
+	slow.KillAllClients(t)
+	asked := []*Node{top.node(quick.Addr(), dataRole), distant}
+	for !anew.Load() { // until the client has noticed that its connection is gone
+		roles, err := gather(top.life, asked, nil, top.roleOf, always)
+		require.NoError(t, err)
+		require.NotEmpty(t, roles)
+	}
+	<-begun
+	answer := make(chan error, 1)
+	go func() {
+		_, err := Run(t.Context(), top, lua.Inspect("x"))
+		answer <- err
+	}()
+	close(open)
+	require.NoError(t, <-answer)
+}
+
+// unclosable tells whether it was closed.
+type unclosable struct {
+	rueidis.Client
+	closed bool
+}
+
+func (c *unclosable) Close() { c.closed = true }
+
+func TestOnlyOwnConnectionsAreClosedWhenTheyComeTooLate(t *testing.T) {
+	for _, borrowed := range []bool{true, false} {
+		top := bare(t, config.Config{Servers: config.External()})
+		client, started := &unclosable{}, make(chan struct{})
+		n := top.adopt("a:1", func(life context.Context, _ string) (rueidis.Client, error) {
+			close(started)
+			<-life.Done() // the node is being closed
+			return client, nil
+		})
+		n.keep = borrowed
+		failed := make(chan error, 1)
+		go func() {
+			_, err := n.conn(t.Context())
+			failed <- err
+		}()
+		<-started
+		n.close()
+		require.ErrorIs(t, <-failed, errRetired)
+		require.Equal(t, !borrowed, client.closed)
+	}
+}
+
+// A lock that is not even asked for yet when its caller gives up is not in doubt, and nobody gets it.
+func TestQueuedCommitIsTakenBackWhenItsCallerGivesUp(t *testing.T) {
+	server := redistest.Start(t)
+	top := bare(t, config.Config{Servers: config.MasterSlave(server.URL())})
+	started, open := make(chan struct{}), make(chan struct{})
+	n := top.adopt(server.Addr(), func(context.Context, string) (rueidis.Client, error) {
+		close(started)
+		<-open
+		return server.Client(t), nil
+	})
+	commit := func(ctx context.Context, name string) error {
+		_, err := n.commits.commit(ctx, lua.Acquire(name, "latch:"+name, "owner", time.Minute, false), false)
+		return err
+	}
+	first := make(chan error, 1)
+	go func() { first <- commit(t.Context(), "first") }()
+	<-started // it has left the queue
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	var unsent *NotSentError
+	err := commit(ended, "second")
+	require.ErrorAs(t, err, &unsent)
+	require.ErrorIs(t, err, context.Canceled)
+	close(open)
+	require.NoError(t, <-first)
+	n.commits.idle.Wait()
+	require.Equal(t, []string{"first"}, server.Do(t, "KEYS", "*").Texts())
+}
+
+// A commit that is on its way may take effect, whatever becomes of its caller.
+func TestCommitOnItsWayIsInDoubtWhenItsCallerGivesUp(t *testing.T) {
+	top := bare(t, config.Config{Servers: config.MasterSlave("redis://127.0.0.1:1")})
+	started := make(chan struct{})
+	n := top.adopt("a:1", func(life context.Context, _ string) (rueidis.Client, error) {
+		close(started)
+		<-life.Done()
+		return nil, io.EOF
+	})
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() {
+		<-started
+		cancel()
+	}()
+	_, err := n.commits.commit(ctx, lua.Acquire("a", "b", "c", time.Minute, false), false)
+	require.Equal(t, context.Canceled, err)
+}
