@@ -231,3 +231,17 @@ func TestErrorsOfAClientShowNoPassword(t *testing.T) {
 	require.NotContains(t, err.Error(), "s3cret")
 	require.NotContains(t, err.Error(), "\n")
 }
+
+// A connection that is not ours stays open, also when the opening with it is given up.
+func TestEndedOpeningLeavesABorrowedConnectionOpen(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	for range 50 {
+		borrowed := server.Client(t)
+		_, err := redlatch.Open(ended, config.Config{}, redlatch.WithRedis(borrowed))
+		require.ErrorIs(t, err, context.Canceled)
+		require.NoError(t, borrowed.Do(t.Context(), borrowed.B().Ping().Build()).Error())
+	}
+}

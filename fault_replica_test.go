@@ -2,7 +2,9 @@ package redlatch_test
 
 import (
 	"context"
+	"io"
 	"log/slog"
+	"net"
 	"strings"
 	"sync"
 	"testing"
@@ -93,6 +95,95 @@ func TestLockThatNoReplicaAcknowledgesIsGivenBack(t *testing.T) {
 		require.Empty(t, p.locks(), "the lock stays behind")
 	}
 	p.release(p.take(t.Context(), p.theirs())) // at once: it is no matter of a TTL
+}
+
+// The replica is made the master while it is waited for: so the old one has no replicas any more by the time that its WAIT ends. That is no
+// reason to go without: the new master does not know of the lock.
+func TestLockIsGivenBackWhenItsReplicaBecomesTheMasterMeanwhile(t *testing.T) {
+	t.Parallel()
+	servers := redistest.StartReplicated(t, 1)
+	r := newRigOfMaster(t, servers, func(c *config.Config) { c.Timeout, c.SlavesSyncTimeout = patience, commandTimeout() })
+	promoted := make(chan struct{})
+	wait := r.relay.Next(redistest.Sends("WAIT"), redistest.HoldRequest(promoted))
+	call := r.starts(t.Context(), r.lock(), redlatch.WithWait(patience))
+	wait.AwaitRequest(t)
+	servers.Replicas()[0].Do(t, "REPLICAOF", "NO", "ONE")
+	r.until(func() bool {
+		return strings.Contains(r.server.Do(t, "INFO", "replication").Text(), "connected_slaves:0")
+	}, "the master to notice")
+	close(promoted)
+	require.ErrorIs(t, r.ends(call), redlatch.ErrNotReplicated)
+	require.Empty(t, r.locks(), "the lock stays behind")
+}
+
+// A server that stops being a master ends the WAITs on it. Who waits for the lock goes on waiting, and has it once.
+func TestWaitThatTheServersDemotionEndsIsMadeAgain(t *testing.T) {
+	t.Parallel()
+	r := newReplicatedRig(t)
+	demoted := r.relay.Next(redistest.Sends("WAIT"),
+		redistest.AnswerError("UNBLOCKED force unblock from blocking operation, instance state changed (master -> replica?)"))
+	hold := r.take(t.Context(), r.lock())
+	demoted.AwaitRequest(t)
+	r.holdsAlone(hold, 1)
+	r.release(hold)
+	r.nothingLeft()
+}
+
+// A replica that is only just being filled can't acknowledge anything yet.
+func TestReplicaIsNotWaitedForBeforeItFollows(t *testing.T) {
+	t.Parallel()
+	master := redistest.Start(t, redistest.WithConfig("repl-diskless-sync", "yes"), redistest.WithConfig("repl-diskless-sync-delay", "3600"))
+	replica := redistest.Start(t)
+	r := &rig{T: t, server: master}
+	host, port, err := net.SplitHostPort(master.Addr())
+	require.NoError(t, err)
+	replica.Do(t, "REPLICAOF", host, port)
+	r.until(func() bool {
+		return strings.Contains(master.Do(t, "INFO", "replication").Text(), "state=wait_bgsave")
+	}, "the replica to ask for the data")
+	r.client = openClient(t, master.URL(), func(c *config.Config) { c.Servers = config.MasterSlave(master.URL(), replica.URL()) })
+	master.ResetStats(t)
+	r.release(r.take(t.Context(), r.lock()))
+	require.Zero(t, master.CommandStats(t)["wait"])
+}
+
+// Connecting has ConnectTimeout, also for what replicas must acknowledge. The time for an answer begins after it.
+func TestServerThatIsSlowToReachCanBeLockedOn(t *testing.T) {
+	t.Parallel()
+	const answer, sync = 400 * time.Millisecond, 200 * time.Millisecond
+	server := redistest.Start(t, redistest.WithTLS())
+	client := openClient(t, "rediss://"+slowToReach(t, server.Addr(), answer+sync+300*time.Millisecond), func(c *config.Config) {
+		c.Servers = config.MasterSlave(c.Servers.Addresses()[0].String())
+		c.TLS, c.Timeout, c.SlavesSyncTimeout = server.TLS(), answer, sync
+		c.RetryAttempts, c.RetryDelay = 100, config.Delay{Min: 50 * time.Millisecond, Max: 100 * time.Millisecond}
+	})
+	r := &rig{T: t, server: server, client: client}
+	hold := r.take(t.Context(), r.lock())
+	r.holdsAlone(hold, 1)
+	r.release(hold)
+}
+
+// slowToReach is an address before a server. Each connection to it begins to work after a delay only.
+func slowToReach(t *testing.T, server string, delay time.Duration) string {
+	t.Helper()
+	var lines sync.WaitGroup
+	t.Cleanup(lines.Wait)
+	return listenWith(t, func(from net.Conn) {
+		lines.Go(func() {
+			time.Sleep(delay)
+			to, err := net.Dial("tcp", server) //nolint:noctx // it is at hand
+			if err != nil {
+				_ = from.Close()
+				return
+			}
+			lines.Go(func() {
+				_, _ = io.Copy(to, from)
+				_ = to.Close()
+			})
+			_, _ = io.Copy(from, to)
+			_ = from.Close()
+		})
+	})
 }
 
 // Some but not all replicas are enough by default, and none are needed where there are none (wire-protocol.md §12).
@@ -254,6 +345,31 @@ func TestLocksFollowTheMasterOfReplicatedServers(t *testing.T) {
 	p.servers.Promote(t, promoted)
 	p.server = promoted.Server
 	hold := p.take(context.Background(), p.lock())
+	p.holdsAlone(hold, 1)
+	p.release(hold)
+}
+
+// The replicas are near and the master is not: what they say of themselves does not tell who it is.
+func TestMasterThatAnswersLaterThanItsReplicasIsFoundAndFollowed(t *testing.T) {
+	t.Parallel()
+	servers := redistest.StartReplicated(t, 2)
+	heir := servers.Replicas()[0]
+	var addresses []string
+	for _, n := range servers.Nodes() {
+		if n == servers.Master() || n == heir {
+			far := redistest.NewProxy(t, n.Server)
+			far.AddLatency(400 * time.Millisecond)
+			addresses = append(addresses, far.URL())
+		} else {
+			addresses = append(addresses, n.URL())
+		}
+	}
+	p := &pair{rig: &rig{T: t, server: servers.Master().Server}, servers: servers, logs: &logBook{}}
+	p.client = p.open(func(c *config.Config) { c.Servers, c.ScanInterval = config.Replicated(addresses...), time.Hour })
+	p.release(p.take(t.Context(), p.lock()))
+	servers.Promote(t, heir)
+	p.server = heir.Server
+	hold := p.take(t.Context(), p.lock())
 	p.holdsAlone(hold, 1)
 	p.release(hold)
 }

@@ -91,11 +91,16 @@ func newRig(t *testing.T, changes ...func(*config.Config)) *rig {
 // newReplicatedRig is a rig whose server has a replica, so that what takes a lock goes over a connection of its own, with WAIT behind it.
 func newReplicatedRig(t *testing.T, changes ...func(*config.Config)) *rig {
 	t.Helper()
+	return newRigOfMaster(t, redistest.StartReplicated(t, 1), changes...)
+}
+
+func newRigOfMaster(t *testing.T, servers *redistest.Replicated, changes ...func(*config.Config)) *rig {
+	t.Helper()
 	replicated := func(c *config.Config) {
 		master := c.Servers.Addresses()[0].Addr
 		c.Servers, c.SlavesSyncTimeout = config.MasterSlave("redis://"+master), 2*time.Second
 	}
-	return newRigOn(t, redistest.StartReplicated(t, 1).Master().Server, append([]func(*config.Config){replicated}, changes...)...)
+	return newRigOn(t, servers.Master().Server, append([]func(*config.Config){replicated}, changes...)...)
 }
 
 func newRigOn(t *testing.T, server *redistest.Server, changes ...func(*config.Config)) *rig {

@@ -6,6 +6,7 @@ import (
 	"io"
 	"log/slog"
 	"net"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -47,6 +48,8 @@ func TestConnectingGoesOnWhenItsQuestionIsNotWaitedForAnyMore(t *testing.T) {
 	top := bare(t, config.Config{Servers: config.Replicated(quick.URL(), slow.URL())})
 	var dialled, anew atomic.Bool
 	begun, open := make(chan struct{}), make(chan struct{})
+	reach := sync.OnceFunc(func() { close(open) })
+	t.Cleanup(reach)
 	distant := top.adopt(slow.Addr(), func(_ context.Context, address string) (rueidis.Client, error) {
 		o := slow.ClientOption()
 		o.InitAddress, o.ForceSingleClient, o.DisableRetry, o.PipelineMultiplex = []string{address}, true, true, -1
@@ -80,7 +83,7 @@ func TestConnectingGoesOnWhenItsQuestionIsNotWaitedForAnyMore(t *testing.T) {
 		_, err := Run(t.Context(), top, lua.Inspect("x"))
 		answer <- err
 	}()
-	close(open)
+	reach()
 	require.NoError(t, <-answer)
 }
 
@@ -119,6 +122,8 @@ func TestQueuedCommitIsTakenBackWhenItsCallerGivesUp(t *testing.T) {
 	server := redistest.Start(t)
 	top := bare(t, config.Config{Servers: config.MasterSlave(server.URL())})
 	started, open := make(chan struct{}), make(chan struct{})
+	reach := sync.OnceFunc(func() { close(open) })
+	t.Cleanup(reach)
 	n := top.adopt(server.Addr(), func(context.Context, string) (rueidis.Client, error) {
 		close(started)
 		<-open
@@ -137,7 +142,7 @@ func TestQueuedCommitIsTakenBackWhenItsCallerGivesUp(t *testing.T) {
 	err := commit(ended, "second")
 	require.ErrorAs(t, err, &unsent)
 	require.ErrorIs(t, err, context.Canceled)
-	close(open)
+	reach()
 	require.NoError(t, <-first)
 	n.commits.idle.Wait()
 	require.Equal(t, []string{"first"}, server.Do(t, "KEYS", "*").Texts())
