@@ -24,8 +24,9 @@ type Config struct {
 	Password string
 
 	// SentinelUsername and SentinelPassword log in with AUTH on connections to the sentinels, which have users of their own.
-	// Empty: no AUTH is sent, and where the sentinels demand one, Username and Password, as Redisson does. A user needs a password here too. Both may stand in the addresses of the
-	// sentinels instead. With other topologies than Sentinel they are errors. YAML: sentinelUsername, sentinelPassword.
+	// Empty: no AUTH is sent, and where the sentinels demand one, Username and Password, as Redisson does. A user needs a password here
+	// too. Both may stand in the addresses of the sentinels instead. With other topologies than Sentinel they are errors.
+	// YAML: sentinelUsername, sentinelPassword.
 	SentinelUsername string
 	SentinelPassword string
 
@@ -94,7 +95,8 @@ type Config struct {
 	// commands go the same way, and fail in the same way. YAML: timeout.
 	Timeout time.Duration
 
-	// ConnectTimeout bounds the making of one connection, TLS and log-in included. Default 10 s; range 1 ms … 24 h. YAML: connectTimeout.
+	// ConnectTimeout bounds the making of one connection, with TLS. The log-in comes after it, and has the shorter of this and Timeout.
+	// Default 10 s; range 1 ms … 24 h. YAML: connectTimeout.
 	ConnectTimeout time.Duration
 
 	// RetryAttempts is how often a command that failed for a cause that may pass is sent again, so a command is sent once more

@@ -60,7 +60,8 @@ func LoadRedissonYAML(path string) (Config, []Warning, error) {
 //
 // As in Redisson 4.7: user and password come from the address, else from the top level, else from the section; a path after an address
 // names no database; TLS depends on the scheme of the address alone. retryInterval and the other delays than
-// EqualJitterDelay become a RetryDelay from half to the whole of theirs. Unlike there, the servers' password is never sent to a sentinel.
+// EqualJitterDelay become a RetryDelay from half to the whole of theirs. To sentinels without a log-in of their own that demand one, that of
+// the servers is sent.
 func ReadRedissonYAML(in io.Reader) (Config, []Warning, error) {
 	text, err := io.ReadAll(io.LimitReader(in, maxYAML+1))
 	if err != nil {
@@ -86,7 +87,8 @@ type yamlReader struct {
 	faults   faults
 
 	masterName    yamlValue
-	addresses     []yamlValue
+	addresses     []yamlValue   // the master's first
+	master        bool          // it is among them
 	noList        bool          // where a list of addresses should be
 	retryInterval time.Duration // 0 if there is none
 	tls           yamlTLS
@@ -200,7 +202,7 @@ func (r *yamlReader) settleServers(section yamlValue, mode Mode, key string) {
 			r.fault(section, "without masterName", masterNameForm)
 		}
 	}
-	if len(r.addresses) == 0 && !r.noList {
+	if missing := len(r.addresses) == 0 || mode == ModeMasterSlave && !r.master; missing && !r.noList {
 		r.fault(section, "without "+key, "the address of at least one server: redis://host:port")
 	}
 	for _, v := range r.addresses {

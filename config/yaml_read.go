@@ -124,7 +124,7 @@ func (r *yamlReader) readAddress(v yamlValue) {
 
 func (r *yamlReader) readMasterAddress(v yamlValue) {
 	if !v.empty() {
-		r.addresses = append([]yamlValue{v}, r.addresses...)
+		r.addresses, r.master = append([]yamlValue{v}, r.addresses...), true
 	}
 }
 
