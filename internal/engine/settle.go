@@ -162,7 +162,7 @@ func (e *Engine) settleDebts() {
 	}
 }
 
-// creditors are the masters that have debtors.
+// creditors are the masters that have debtors; nil stands for one that nobody knows at present.
 func (e *Engine) creditors() map[*topology.Node]bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -177,8 +177,13 @@ func (e *Engine) creditors() map[*topology.Node]bool {
 func (e *Engine) settleOn(n *topology.Node, wake <-chan struct{}) {
 	pace := backoff.NewExponentialBackOff(
 		backoff.WithInitialInterval(50*time.Millisecond), backoff.WithMaxInterval(5*time.Second), backoff.WithMaxElapsedTime(0))
+	next := time.Now()
 	timer := time.NewTimer(0)
 	defer timer.Stop()
+	plan := func(pause time.Duration) {
+		next = time.Now().Add(pause)
+		timer.Reset(pause)
+	}
 	for {
 		select {
 		case <-timer.C:
@@ -189,10 +194,14 @@ func (e *Engine) settleOn(n *topology.Node, wake <-chan struct{}) {
 			if left < before {
 				pace.Reset()
 			}
-			timer.Reset(pace.NextBackOff())
-		case <-wake: // a new debtor does not wait for the others' pace, but for the shortest pause: a broken server is not asked in a loop
+			plan(pace.NextBackOff())
+		case <-wake:
+			// A new debtor does not wait for the others' pace, but for the shortest pause: a broken server is not asked in a loop. Nor does
+			// it put off a round that comes sooner.
 			pace.Reset()
-			timer.Reset(pace.NextBackOff())
+			if pause := pace.NextBackOff(); time.Now().Add(pause).Before(next) {
+				plan(pause)
+			}
 		case <-e.life.Done():
 			return
 		}
