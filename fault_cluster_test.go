@@ -6,9 +6,11 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -21,6 +23,7 @@ import (
 	"github.com/redlatch/redlatch/fencedlock"
 	"github.com/redlatch/redlatch/internal/redistest"
 	"github.com/redlatch/redlatch/internal/redistest/redisproc"
+	"github.com/redlatch/redlatch/lua"
 	"github.com/redlatch/redlatch/rlock"
 	"github.com/redlatch/redlatch/rwlock"
 )
@@ -50,6 +53,34 @@ func (f *fleet) open(o redlatch.Observer, changes ...func(*config.Config)) *redl
 	require.NoError(f, err)
 	f.Cleanup(func() { _ = c.Close() })
 	return c
+}
+
+// relays are lines to the masters, one to each, and the change of a client's config that makes it take them.
+func (f *fleet) relays() (relays map[*redistest.Node]*redistest.Relay, through func(*config.Config)) {
+	f.Helper()
+	relays, addresses := make(map[*redistest.Node]*redistest.Relay), make(map[string]string)
+	for _, n := range f.cluster.Masters(f) {
+		relays[n] = redistest.NewRelay(f, n.Server)
+		addresses[n.Addr()] = relays[n].Addr()
+	}
+	return relays, func(c *config.Config) {
+		c.NATMapper = func(address string) string { return cmp.Or(addresses[address], address) }
+	}
+}
+
+// nameOn is the name of a lock that a master has, in another slot than the lock.
+func (f *fleet) nameOn(n *redistest.Node) string { return f.namesOn(n, 1)[0] }
+
+func (f *fleet) namesOn(n *redistest.Node, count int) []string {
+	f.Helper()
+	var names []string
+	for i := 0; len(names) < count; i++ {
+		name := fmt.Sprintf("order:%d", i)
+		if f.cluster.Slot(name) != f.cluster.Slot(lockName) && f.cluster.MasterOf(f, name) == n {
+			names = append(names, name)
+		}
+	}
+	return names
 }
 
 // master is the server that has the lock.
@@ -286,6 +317,120 @@ func TestSlowLineCostsNoneOfManyLocks(t *testing.T) {
 	}
 	each(func(i int) { assert.NoError(t, holds[i].Unlock(context.Background())) })
 	require.Empty(t, f.leftovers())
+}
+
+// What is in doubt on one node is settled while another one, which has its own doubts, says nothing.
+func TestSilentNodeDoesNotHoldUpTheSettlingOnOthers(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, redistest.StartCluster(t, redistest.WithReplicas(0)))
+	relays, through := f.relays()
+	f.client = f.open(nil, through, func(c *config.Config) { c.Timeout, c.RetryAttempts = time.Minute, config.NoRetry })
+	silent, healthy := f.master(), f.elsewhere()
+	name := f.nameOn(healthy)
+	var settles atomic.Bool
+	leaveInDoubt := func(n *redistest.Node, name string) {
+		for _, script := range lua.Catalog() {
+			n.Do(t, "SCRIPT", "LOAD", script.Source)
+		}
+		relays[n].OnRequest(func(cmd []string) redistest.Action {
+			if !settles.Load() && runs("settle")(cmd) {
+				return redistest.CutRequest()
+			}
+			return redistest.Pass()
+		})
+		relays[n].Next(runs("acquire"), redistest.LoseReply())
+		_, err := rlock.New(f.client, name).TryLock(t.Context())
+		require.Error(t, err)
+		require.NotErrorIs(t, err, redlatch.ErrNotAcquired)
+		require.Equal(t, int64(1), n.Do(t, "EXISTS", name).Int())
+	}
+	free := func(n *redistest.Node, name string) {
+		f.until(func() bool { return n.Do(t, "EXISTS", name).Int() == 0 }, name+" stays behind")
+	}
+	leaveInDoubt(silent, lockName)
+	speaks := make(chan struct{})
+	speak := sync.OnceFunc(func() { close(speaks) })
+	t.Cleanup(speak)
+	relays[silent].Next(runs("settle"), redistest.HoldRequest(speaks)).AwaitRequest(t)
+
+	leaveInDoubt(healthy, name)
+	settles.Store(true)
+	free(healthy, name)
+	speak()
+	free(silent, lockName)
+}
+
+// The locks of a slot that moves are renewed at its new node where they are there already. While that one is silent, those of the old node's
+// other slots are renewed as ever.
+func TestMoveToASilentNodeDoesNotHoldUpTheRenewals(t *testing.T) {
+	t.Parallel()
+	const locks = 30
+	f := newFleet(t, redistest.StartCluster(t, redistest.WithReplicas(0), redistest.WithConfig("cluster-require-full-coverage", "no")),
+		watchdog(4*lively()))
+	from, to := f.master(), f.elsewhere()
+	names := f.namesOn(from, locks)
+	holds := make(map[string]*redlatch.Hold)
+	var calls []*result
+	for _, name := range names {
+		calls = append(calls, f.starts(t.Context(), rlock.New(f.client, name), redlatch.WithWait(patience)))
+	}
+	for i, call := range calls {
+		holds[names[i]] = f.gets(call)
+	}
+	f.take(context.Background(), f.lock()) // the last one, so that its renewal is due last
+	slot := f.cluster.Slot(lockName)
+	f.cluster.BeginMove(t, slot, to)
+	f.cluster.MoveKeys(t, slot, to, lockName)
+	to.Freeze(t)
+	t.Cleanup(func() { to.Thaw(t) })
+	renewed := make(map[string]bool)
+	for {
+		event := <-f.seen
+		if event.Kind == redlatch.EventRenewed {
+			renewed[event.Name] = true
+		}
+		if event.Kind == redlatch.EventRenewalFailed {
+			require.Equal(t, lockName, event.Name)
+			break
+		}
+	}
+	for name, hold := range holds {
+		require.True(t, renewed[name], "the renewal of %s waits for that of the one whose slot moves", name)
+		require.NoError(t, hold.Err())
+		f.release(hold)
+	}
+}
+
+// A master that starts, or is kept busy by a script, is no reason not to open, nor one to take the cluster for an old one.
+func TestClusterIsOpenedWhileOneMasterCanNotAnswer(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, redistest.StartCluster(t, redistest.WithReplicas(0)))
+	relays, through := f.relays()
+	// The one that comes first where they are asked in order.
+	first := slices.MinFunc(f.cluster.Masters(t), func(a, b *redistest.Node) int { return cmp.Compare(relays[a].Addr(), relays[b].Addr()) })
+	name := lockName
+	if f.master() == first {
+		name = f.nameOn(f.elsewhere())
+	}
+	for _, words := range []string{
+		"LOADING Redis is loading the dataset in memory",
+		"BUSY Redis is busy running a script. You can only call SCRIPT KILL or SHUTDOWN NOSAVE.",
+	} {
+		relays[first].OnRequest(func(cmd []string) redistest.Action {
+			if redistest.Sends("HELLO")(cmd) {
+				return redistest.Pass()
+			}
+			return redistest.AnswerError(words)
+		})
+		lock := rlock.New(f.open(nil, through, deaf), name)
+		hold := f.take(t.Context(), lock)
+		waiter := f.starts(t.Context(), lock)
+		f.until(func() bool {
+			return f.cluster.MasterOf(t, name).Do(t, "PUBSUB", "SHARDNUMSUB", "redisson_lock__channel:{"+name+"}").List()[1].Int() > 0
+		}, "the waiter's sharded subscription")
+		f.release(hold)
+		f.release(f.gets(waiter))
+	}
 }
 
 // By default messages on a cluster travel as Redisson's do: sharded where the server can (wire-protocol.md §2).

@@ -26,8 +26,8 @@ const (
 	sentinelRole
 )
 
-// dial makes the connection that all requests to one server share, bounded by ConnectTimeout. It, and all that the client makes later,
-// end with life, also while they shake hands.
+// dial makes the connection that all requests to one server share. ConnectTimeout bounds the connecting, with TLS, and the shorter of it
+// and Timeout the log-in after it. It, and all that the client makes later, end with life, also while they shake hands.
 func dial(life context.Context, cfg config.Config, network, address string, as role) (rueidis.Client, error) {
 	o := rueidis.ClientOption{
 		InitAddress:       []string{address},

@@ -185,7 +185,7 @@ type sentinelView struct {
 }
 
 // askSentinels asks all sentinels for the master. What most of them say is tried first, and counts when that server itself says that it is
-// a master: after a failover a sentinel, or the old master, may not know yet.
+// a master: after a failover a sentinel, or the old master, may not know yet. The master that is known already is not asked again.
 func (t *Topology) askSentinels(ctx context.Context) (draft, error) {
 	var first, others []*Node
 	for _, address := range t.seeds() {
