@@ -127,6 +127,30 @@ func TestTenThousandHoldsAreRenewedByOneGoroutine(t *testing.T) {
 	require.Zero(t, r.server.Do(t, "DBSIZE").Int())
 }
 
+// What waited for a lock, if only for its first answer, is of no use any more when the lock is held.
+func TestHoldKeepsNothingOfItsAcquisition(t *testing.T) {
+	const holds, objects = 2000, 16 // the hold, its contexts, the lock, names: 12 when this was written, and 20 with what is waited with
+	r := &rig{T: t, server: redistest.Start(t)}
+	client := openClient(t, r.server.URL())
+	r.release(r.take(context.Background(), rlock.New(client, "the first one")))
+	all, before := make([]*redlatch.Hold, holds), liveObjects()
+	for i := range all {
+		all[i] = r.take(context.Background(), rlock.New(client, "order:"+strconv.Itoa(i)))
+	}
+	require.Less(t, liveObjects()-before, holds*objects)
+	for _, hold := range all {
+		r.release(hold)
+	}
+}
+
+func liveObjects() int {
+	runtime.GC()
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return int(m.HeapObjects)
+}
+
 func TestThousandWaitersCostNoGoroutineButTheirOwn(t *testing.T) {
 	const waiters = 1000
 	r := &rig{T: t, server: redistest.Start(t)}

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"container/list"
+	"slices"
 	"time"
 
 	"github.com/redlatch/redlatch/internal/topology"
@@ -52,11 +53,9 @@ func (e *Engine) leave(w *waiter) {
 	r := w.room
 	first := r.waiters.Front() == w.place
 	r.waiters.Remove(w.place)
-	for i, other := range w.tenure.waiters {
-		if other == w {
-			w.tenure.waiters = append(w.tenure.waiters[:i], w.tenure.waiters[i+1:]...)
-			break
-		}
+	w.tenure.waiters = slices.DeleteFunc(w.tenure.waiters, func(other *waiter) bool { return other == w })
+	if len(w.tenure.waiters) == 0 {
+		w.tenure.waiters = nil // held for as long as the lock, for nothing
 	}
 	var sub *topology.Subscription
 	if next := r.waiters.Front(); next == nil {
