@@ -2,7 +2,6 @@ package redlatch_test
 
 import (
 	"context"
-	"strconv"
 	"testing"
 	"time"
 
@@ -10,7 +9,6 @@ import (
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/internal/redistest"
-	"github.com/redlatch/redlatch/rlock"
 )
 
 // A request can arrive long after its client gave up. These tests catch one, let the client come to terms with its loss, and
@@ -244,38 +242,4 @@ func TestSettlingIsPaced(t *testing.T) {
 	require.Less(t, len(asked), 20)
 	r.relay.OnRequest(nil)
 	r.nothingLeft()
-}
-
-// Where ever more requests come to be in doubt, none waits for an end of that.
-func TestStreamOfRequestsInDoubtDoesNotPutOffTheSettling(t *testing.T) {
-	t.Parallel()
-	r := newRig(t, noRetry)
-	r.relay.OnRequest(func(cmd []string) redistest.Action {
-		switch {
-		case runs("acquire")(cmd):
-			return redistest.AnswerError("ERR something is out of order") // which may mean anything
-		case runs("settle")(cmd):
-			return redistest.AnswerError("LOADING Redis is loading the dataset in memory")
-		default:
-			return redistest.Pass()
-		}
-	})
-	_, err := r.lock().TryLock(t.Context())
-	require.Error(t, err)
-	owed := 0
-	for range 4 {
-		settling := r.relay.Next(runs("settle", lockName), redistest.AnswerError("LOADING Redis is loading the dataset in memory"))
-		r.until(func() bool {
-			owed++
-			_, err := rlock.New(r.client, "another:"+strconv.Itoa(owed)).TryLock(t.Context())
-			require.Error(t, err)
-			select {
-			case <-settling.Requested():
-				return true
-			default:
-				return false
-			}
-		}, "a round of settling")
-	}
-	r.relay.OnRequest(nil)
 }

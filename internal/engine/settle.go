@@ -175,37 +175,59 @@ func (e *Engine) creditors() map[*topology.Node]bool {
 
 // settleOn is the settler of one master: it tries again and again, until there are no debtors of that master any more.
 func (e *Engine) settleOn(n *topology.Node, wake <-chan struct{}) {
-	pace := backoff.NewExponentialBackOff(
-		backoff.WithInitialInterval(50*time.Millisecond), backoff.WithMaxInterval(5*time.Second), backoff.WithMaxElapsedTime(0))
-	next := time.Now()
-	timer := time.NewTimer(0)
-	defer timer.Stop()
-	plan := func(pause time.Duration) {
-		next = time.Now().Add(pause)
-		timer.Reset(pause)
-	}
+	rounds := newRounds()
+	defer rounds.due.Stop()
 	for {
 		select {
-		case <-timer.C:
+		case <-rounds.due.C:
 			before, left := e.settleRound(n)
 			if left == 0 {
 				return
 			}
-			if left < before {
-				pace.Reset()
-			}
-			plan(pace.NextBackOff())
+			rounds.again(left < before)
 		case <-wake:
-			// A new debtor does not wait for the others' pace, but for the shortest pause: a broken server is not asked in a loop. Nor does
-			// it put off a round that comes sooner.
-			pace.Reset()
-			if pause := pace.NextBackOff(); time.Now().Add(pause).Before(next) {
-				plan(pause)
-			}
+			rounds.hurry()
 		case <-e.life.Done():
 			return
 		}
 	}
+}
+
+// rounds paces a settler: a server that can't settle is asked more and more seldom.
+type rounds struct {
+	pace *backoff.ExponentialBackOff
+	due  *time.Timer // of the next round; the first one is due at once
+	at   time.Time   // when it fires
+}
+
+func newRounds() *rounds {
+	return &rounds{
+		pace: backoff.NewExponentialBackOff(
+			backoff.WithInitialInterval(50*time.Millisecond), backoff.WithMaxInterval(5*time.Second), backoff.WithMaxElapsedTime(0)),
+		due: time.NewTimer(0), at: time.Now(),
+	}
+}
+
+// again plans the next round after one that got something done, or nothing.
+func (r *rounds) again(better bool) {
+	if better {
+		r.pace.Reset()
+	}
+	r.plan(r.pace.NextBackOff())
+}
+
+// hurry is for a new debtor, who does not wait for the others' pace, but for the shortest pause: a broken server is not asked in a loop. A
+// round that comes sooner is not put off, or a stream of debts would keep it from ever coming.
+func (r *rounds) hurry() {
+	r.pace.Reset()
+	if pause := r.pace.NextBackOff(); time.Now().Add(pause).Before(r.at) {
+		r.plan(pause)
+	}
+}
+
+func (r *rounds) plan(pause time.Duration) {
+	r.at = time.Now().Add(pause)
+	r.due.Reset(pause)
 }
 
 // settleRound tries to pay all debts on one master once, and returns how many tenures had some and how many have some left. A tenure that is
