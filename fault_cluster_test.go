@@ -319,6 +319,64 @@ func TestSlowLineCostsNoneOfManyLocks(t *testing.T) {
 	require.Empty(t, f.leftovers())
 }
 
+// What is in doubt in a slot that moves to a dead node can't be settled now, however much it is. What is in doubt beside it waits for one
+// attempt and not for all.
+func TestMoveToADeadNodeDoesNotHoldUpTheSettling(t *testing.T) {
+	t.Parallel()
+	const moving, rounds = 8, 5
+	f := newFleet(t, redistest.StartCluster(t, redistest.WithReplicas(0)))
+	relays, through := f.relays()
+	f.client = f.open(nil, through, noRetry)
+	from, to, resting := f.master(), f.elsewhere(), f.nameOn(f.master())
+	for _, script := range lua.Catalog() {
+		from.Do(t, "SCRIPT", "LOAD", script.Source)
+	}
+	loading := redistest.AnswerError("LOADING Redis is loading the dataset in memory")
+	relays[from].OnRequest(func(cmd []string) redistest.Action {
+		if runs("settle")(cmd) {
+			return loading
+		}
+		return redistest.Pass()
+	})
+	names := []string{resting}
+	for i := range moving {
+		names = append(names, fmt.Sprintf("{%s}:%d", lockName, i))
+	}
+	for _, name := range names {
+		relays[from].Next(runs("acquire"), redistest.LoseReply())
+		_, err := rlock.New(f.client, name).TryLock(t.Context())
+		require.Error(t, err)
+	}
+	slot := f.cluster.Slot(lockName)
+	f.cluster.BeginMove(t, slot, to)
+	f.cluster.MoveKeys(t, slot, to)
+	var attempts atomic.Int32
+	relays[to].OnRequest(func(cmd []string) redistest.Action {
+		if runs("settle")(cmd) {
+			attempts.Add(1)
+			return redistest.CutRequest()
+		}
+		return redistest.Pass()
+	})
+	asked := make(chan struct{}, 1000)
+	relays[from].OnRequest(func(cmd []string) redistest.Action {
+		if runs("settle", resting)(cmd) {
+			asked <- struct{}{}
+			return loading
+		}
+		return redistest.Pass()
+	})
+	for range rounds {
+		f.within(asked, "a round of settling")
+	}
+	require.Positive(t, attempts.Load())
+	require.LessOrEqual(t, attempts.Load(), int32(2*rounds))
+	relays[to].OnRequest(nil)
+	relays[from].OnRequest(nil)
+	f.cluster.EndMove(t, slot, to)
+	f.until(func() bool { return len(f.leftovers()) == 0 }, "a lock stays behind")
+}
+
 // What is in doubt on one node is settled while another one, which has its own doubts, says nothing.
 func TestSilentNodeDoesNotHoldUpTheSettlingOnOthers(t *testing.T) {
 	t.Parallel()

@@ -224,12 +224,15 @@ func commit(e *Engine, c lua.Call[lua.Grant]) (lua.Grant, error) {
 }
 
 // callAll runs scripts in one pipeline for each master within the command timeout. Those whose slot is just moving are sent once more, each
-// to where its keys are.
+// to where its keys are; when no answer comes from there, the rest are left unsent, for they would wait as long in vain.
 func callAll[T any](e *Engine, calls []lua.Call[T]) []lua.Result[T] {
 	results := callWithin(e, e.cfg.Timeout, calls)
 	for i, result := range results {
 		if topology.Unsettled(result.Err) {
 			results[i].Value, results[i].Err = call(e, calls[i])
+			if err := results[i].Err; err != nil && !isReply(err) {
+				break
+			}
 		}
 	}
 	return results
