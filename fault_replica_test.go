@@ -171,7 +171,7 @@ func slowToReach(t *testing.T, server string, delay time.Duration) string {
 	return listenWith(t, func(from net.Conn) {
 		lines.Go(func() {
 			time.Sleep(delay)
-			to, err := net.Dial("tcp", server) //nolint:noctx // it is at hand
+			to, err := net.Dial("tcp", server)
 			if err != nil {
 				_ = from.Close()
 				return

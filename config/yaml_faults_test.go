@@ -49,7 +49,7 @@ func TestAWrongValueIsAnErrorWithKeyLineValueAndWhatIsAllowed(t *testing.T) {
 		"sentinelServersConfig: {masterName: m}\n":                                         "sentinelServersConfig (line 1) is without sentinelAddresses",
 		"masterSlaveServersConfig: {slaveAddresses: []}\n":                                 "masterSlaveServersConfig (line 1) is without masterAddress",
 		"masterSlaveServersConfig: {slaveAddresses: ['redis://b:1']}\n":                    "masterSlaveServersConfig (line 1) is without masterAddress",
-		"masterSlaveServersConfig: {masterAddress: '', slaveAddresses: ['redis://b:1']}\n": "masterSlaveServersConfig (line 1) is without masterAddress",
+		"masterSlaveServersConfig:\n  masterAddress:\n  slaveAddresses: ['redis://b:1']\n": "masterSlaveServersConfig (line 1) is without masterAddress",
 		cluster + "  natMap: {'a:1': b}\n":                                                 "natMap (line 3) is a table with something else on line 3; allowed is host:port",
 		cluster + "  natMapper: !<a.HostNatMapper> {hostsMap: {a: b/c}}\n":                 "natMapper.hostsMap (line 3) is a table with something else",
 	} {
