@@ -136,6 +136,17 @@ func (r *rig) until(ctx context.Context, done func() (bool, error)) error {
 	}
 }
 
+// silent fails when a frozen node answers. The kernel lets stopped processes go on when their process group is orphaned, so when the shell ends
+// that this program was started from in the background: then nothing was measured.
+func (n *node) silent(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, time.Second)
+	defer cancel()
+	if err := n.direct.Do(ctx, n.direct.B().Ping().Build()).Error(); err == nil {
+		return errors.New("somebody let the frozen node go on")
+	}
+	return nil
+}
+
 // view is what the servers say of the locks: how many there are, and the shortest time that one has left, 0 when one is missing.
 type view struct {
 	present  int

@@ -2,12 +2,13 @@ package main
 
 import (
 	"context"
+	"slices"
 	"time"
 )
 
-// countEvery is how often the servers are asked for their counts. What a round takes is known to about this much for each group of locks that
-// is renewed in it.
-const countEvery = 20 * time.Millisecond
+// countEvery is how often the servers are asked for their counts. What a round takes is found too long by about this much for each group of locks
+// that is renewed in it, of which Redlatch has up to twenty.
+const countEvery = 5 * time.Millisecond
 
 // rounds measures how long it takes to renew all locks once. The locks do not fall due together, but by and by as they were taken. So a round is not
 // what passes from its first renewal to its last, but the part of it in which renewals went on: the sum of the intervals in which any
@@ -15,12 +16,18 @@ const countEvery = 20 * time.Millisecond
 type rounds struct {
 	size int // renewals to a round
 
-	count   int           // when last asked
-	at      time.Time     // and when that was
-	done    int           // renewals of the round that is on its way
-	busy    time.Duration // and what it has taken so far
-	whole   int           // rounds that came to their end
-	longest time.Duration // of those
+	count int             // when last asked
+	at    time.Time       // and when that was
+	done  int             // renewals of the round that is on its way
+	busy  time.Duration   // and what it has taken so far
+	whole []time.Duration // what the rounds took that came to their end
+}
+
+func (r *rounds) longest() time.Duration { return slices.Max(r.whole) }
+
+// median is the shorter of the two in the middle, if there are two.
+func (r *rounds) median() time.Duration {
+	return slices.Sorted(slices.Values(r.whole))[(len(r.whole)-1)/2]
 }
 
 // start takes the first count.
@@ -34,8 +41,7 @@ func (r *rounds) counted(count int, at time.Time) {
 	}
 	r.count, r.at = count, at
 	if r.done >= r.size {
-		r.whole++
-		r.longest = max(r.longest, r.busy)
+		r.whole = append(r.whole, r.busy)
 		r.done, r.busy = r.done-r.size, 0
 	}
 }
