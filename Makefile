@@ -1,7 +1,7 @@
 # Everything that is built, tested, measured or shown goes through here; `make help` lists the targets.
 #
 #   PKGS=…     the packages that test and cover look at (./...)
-#   ARGS=…     further arguments of demo, scripts, contract and interop (flags of go test), bench and bench-cluster
+#   ARGS=…     further arguments of demo, scripts, contract and interop (flags of go test), matrix, bench and bench-cluster
 #   SECONDS=…  how long each test of fuzz and soak runs, and if given each run of bench-cluster
 #   HOLDS=…    how many locks bench-cluster holds (100000)
 
@@ -94,9 +94,10 @@ interop: ## Go and a real Redisson JVM on one Redis: a line for each direction a
 	@scripts/setup.sh go cc redis java maven
 	@go test -json -race -count=1 -p 1 -timeout 30m -tags crowd $(ARGS) ./interop/... | go -C tools run ./interoptable
 
-matrix: ## every server, topology and Redisson release (comes with a later release)
-	@echo "make matrix comes with a later release; this one is tested by make test, on one redis-server and one Redisson" >&2
-	@exit 1
+matrix: ## a choice of interop on every server, topology and Redisson release; writes docs/compatibility.md (half an hour)
+	@scripts/setup.sh go cc redis java maven
+	@mkdir -p $(BUILD)
+	@go -C tools run ./matrix -out ../docs/compatibility.md $(ARGS)
 
 soak: ## run the stress tests for SECONDS=n each
 	@scripts/soak.sh "$(SECONDS)"
