@@ -2,9 +2,12 @@ package redlatch_test
 
 import (
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"io"
 	"log/slog"
 	"net"
+	"net/http/httptest"
 	"strings"
 	"sync"
 	"testing"
@@ -150,40 +153,47 @@ func TestReplicaIsNotWaitedForBeforeItFollows(t *testing.T) {
 // Connecting has ConnectTimeout, also for what replicas must acknowledge. The time for an answer begins after it.
 func TestServerThatIsSlowToReachCanBeLockedOn(t *testing.T) {
 	t.Parallel()
-	const answer, sync = 400 * time.Millisecond, 200 * time.Millisecond
-	server := redistest.Start(t, redistest.WithTLS())
-	client := openClient(t, "rediss://"+slowToReach(t, server.Addr(), answer+sync+300*time.Millisecond), func(c *config.Config) {
-		c.Servers = config.MasterSlave(c.Servers.Addresses()[0].String())
-		c.TLS, c.Timeout, c.SlavesSyncTimeout = server.TLS(), answer, sync
+	const answer, acknowledgement = 400 * time.Millisecond, 200 * time.Millisecond
+	servers := redistest.StartReplicated(t, 1)
+	r := &rig{T: t, server: servers.Master().Server}
+	address, trusted := slowToReach(t, r.server.Addr(), answer+acknowledgement+300*time.Millisecond)
+	r.client = openClient(t, "rediss://"+address, func(c *config.Config) {
+		c.Servers = config.MasterSlave("rediss://" + address)
+		c.TLS, c.Timeout, c.SlavesSyncTimeout = trusted, answer, acknowledgement
 		c.RetryAttempts, c.RetryDelay = 100, config.Delay{Min: 50 * time.Millisecond, Max: 100 * time.Millisecond}
 	})
-	r := &rig{T: t, server: server, client: client}
 	hold := r.take(t.Context(), r.lock())
 	r.holdsAlone(hold, 1)
 	r.release(hold)
 }
 
-// slowToReach is an address before a server. Each connection to it begins to work after a delay only.
-func slowToReach(t *testing.T, server string, delay time.Duration) string {
+// slowToReach is an address before a server, and what to trust there. The handshake of each connection to it begins after a delay.
+func slowToReach(t *testing.T, server string, delay time.Duration) (address string, trusted *tls.Config) {
 	t.Helper()
+	web := httptest.NewTLSServer(nil) // for its certificate
+	web.Close()
+	own := &tls.Config{Certificates: web.TLS.Certificates, MinVersion: tls.VersionTLS12}
+	trusted = &tls.Config{RootCAs: x509.NewCertPool(), MinVersion: tls.VersionTLS12}
+	trusted.RootCAs.AddCert(web.Certificate())
 	var lines sync.WaitGroup
 	t.Cleanup(lines.Wait)
 	return listenWith(t, func(from net.Conn) {
 		lines.Go(func() {
 			time.Sleep(delay)
+			client := tls.Server(from, own)
 			to, err := net.Dial("tcp", server)
 			if err != nil {
 				_ = from.Close()
 				return
 			}
 			lines.Go(func() {
-				_, _ = io.Copy(to, from)
+				_, _ = io.Copy(to, client)
 				_ = to.Close()
 			})
-			_, _ = io.Copy(from, to)
+			_, _ = io.Copy(client, to)
 			_ = from.Close()
 		})
-	})
+	}), trusted
 }
 
 // Some but not all replicas are enough by default, and none are needed where there are none (wire-protocol.md §12).
