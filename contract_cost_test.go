@@ -148,7 +148,7 @@ func liveObjects() int {
 	runtime.GC()
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
-	return int(m.HeapObjects)
+	return int(m.HeapObjects) //nolint:gosec // far below
 }
 
 func TestThousandWaitersCostNoGoroutineButTheirOwn(t *testing.T) {
