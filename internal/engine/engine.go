@@ -223,22 +223,12 @@ func commit(e *Engine, c lua.Call[lua.Grant]) (lua.Grant, error) {
 	return grant, e.failed(err)
 }
 
-// callAll runs scripts in one pipeline for each master within the command timeout. Those whose slot is just moving are sent once more, each
-// to where its keys are; when no answer comes from there, the rest are left unsent, for they would wait as long in vain.
+// callAll runs scripts in one pipeline for each master within the command timeout. One whose slot is just moving is not followed, see
+// [topology.Unsettled]: most have several keys, which no server has all of before the move is over.
 func callAll[T any](e *Engine, calls []lua.Call[T]) []lua.Result[T] {
-	results := callWithin(e, e.cfg.Timeout, calls)
-	for i, result := range results {
-		if topology.Unsettled(result.Err) {
-			results[i].Value, results[i].Err = call(e, calls[i])
-			if err := results[i].Err; err != nil && !isReply(err) {
-				break
-			}
-		}
-	}
-	return results
+	return callWithin(e, e.cfg.Timeout, calls)
 }
 
-// callWithin is callAll without that.
 func callWithin[T any](e *Engine, timeout time.Duration, calls []lua.Call[T]) []lua.Result[T] {
 	ctx, cancel := context.WithTimeout(e.life, timeout)
 	defer cancel()

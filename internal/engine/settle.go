@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"slices"
 	"time"
 
 	"github.com/cenkalti/backoff/v4"
@@ -233,39 +234,53 @@ func (r *rounds) plan(pause time.Duration) {
 // settleRound tries to pay all debts on one master once, and returns how many tenures had some and how many have some left. A tenure that is
 // busy is left for the next round: its turn orders the settling before or after what the owner does.
 func (e *Engine) settleRound(n *topology.Node) (before, left int) {
-	e.mu.Lock()
-	var due []*tenure
-	for t := range e.debtors {
-		if e.servers.Master(t.place.key) != n {
-			continue
+	due := e.debtorsOf(n)
+	for some := range slices.Chunk(due, scriptsAtOnce) {
+		idle := e.takeIdle(some)
+		answered := e.settleGroup(idle)
+		e.mu.Lock()
+		for _, t := range idle {
+			t.users--
+			e.forgetLocked(t)
 		}
-		before++
-		if !t.busy {
-			t.busy = true
-			t.users++
-			due = append(due, t)
-		}
-	}
-	e.mu.Unlock()
-
-	e.settleGroup(due)
-
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	for _, t := range due {
-		t.users--
-		e.forgetLocked(t)
-	}
-	for t := range e.debtors {
-		if e.servers.Master(t.place.key) == n {
-			left++
+		e.mu.Unlock()
+		if !answered {
+			break // nor will the rest be answered
 		}
 	}
-	return before, left
+	return len(due), len(e.debtorsOf(n))
 }
 
-// settleGroup tries to pay the debts of tenures whose turns are taken, all on one server, and gives the turns.
-func (e *Engine) settleGroup(due []*tenure) {
+func (e *Engine) debtorsOf(n *topology.Node) []*tenure {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	var debtors []*tenure
+	for t := range e.debtors {
+		if e.servers.Master(t.place.key) == n {
+			debtors = append(debtors, t)
+		}
+	}
+	return debtors
+}
+
+// takeIdle takes the turns of those who are not busy.
+func (e *Engine) takeIdle(tenures []*tenure) []*tenure {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	var idle []*tenure
+	for _, t := range tenures {
+		if !t.busy && len(t.debts) > 0 {
+			t.busy = true
+			t.users++
+			idle = append(idle, t)
+		}
+	}
+	return idle
+}
+
+// settleGroup tries to pay the debts of tenures whose turns are taken, all on one server, and gives the turns. It tells whether the server has
+// answered to anything, or nothing was asked.
+func (e *Engine) settleGroup(due []*tenure) (answered bool) {
 	var all []lua.Call[int]
 	debts := make([][]debt, len(due))
 	for i, t := range due {
@@ -274,6 +289,7 @@ func (e *Engine) settleGroup(due []*tenure) {
 		all = append(all, asks...)
 	}
 	results := callAll(e, all)
+	answered = len(all) == 0 || slices.ContainsFunc(results, func(r lua.Result[int]) bool { return r.Err == nil || isReply(r.Err) })
 	var extra, rest []*tenure
 	for i, t := range due {
 		own := results[:len(debts[i])]
@@ -286,6 +302,7 @@ func (e *Engine) settleGroup(due []*tenure) {
 	}
 	e.leaveQueues(rest)
 	e.correctAll(extra)
+	return answered
 }
 
 // pay draws the conclusions from the answers to a tenure's debts. It returns true when the owner is to be released on the server. The

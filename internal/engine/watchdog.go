@@ -251,7 +251,7 @@ func (e *Engine) renewAll(due []*tenure) {
 			case topology.Unsettled(result.Err):
 				moving = slices.AppendSeq(moving, slices.Chunk(some[i], 1))
 				continue
-			case result.Err != nil && !isReply(result.Err):
+			case result.Err != nil && !isReply(result.Err) && !topology.Elsewhere(result.Err):
 				broken = result.Err
 			}
 			e.renewed(some[i], sent, result)
@@ -275,9 +275,23 @@ func (e *Engine) renewals(batches [][]renewing) []lua.Call[[]bool] {
 	return calls
 }
 
-// renewMoving renews locks whose slot is on its way to another node, each by itself: some of their keys are here and some there. It goes
-// on beside the renewal of the others, since the other node may be slow, or dead.
+// renewMoving renews locks whose slot is on its way to another node, each by itself: some of their keys are here and some there. Those that
+// are still here come first, and the others beside the renewal of all that don't move, since the other node may be slow, or dead.
 func (e *Engine) renewMoving(locks [][]renewing) {
+	sent := time.Now()
+	var gone [][]renewing
+	for i, result := range callWithin(e, e.renewalTimeout(), e.renewals(locks)) {
+		if topology.Unsettled(result.Err) {
+			gone = append(gone, locks[i])
+			continue
+		}
+		e.renewed(locks[i], sent, result)
+	}
+	e.renewGone(gone)
+}
+
+// renewGone renews locks where they are going. When no answer comes from there, the rest are not sent.
+func (e *Engine) renewGone(locks [][]renewing) {
 	calls := e.renewals(locks)
 	for i, lock := range locks {
 		sent := time.Now()

@@ -13,7 +13,7 @@ import (
 // clusterNode is one line of CLUSTER NODES, as far as it matters.
 type clusterNode struct {
 	address  string
-	redirect string // how MOVED and ASK call it: by its IP address, also where it has a name
+	redirect string // how MOVED and ASK call it: by its IP address, also where it has a name; "" when it does not know that
 	unnamed  bool   // it did not tell its host
 	epoch    uint64
 	slots    []slotRange // none for a replica
@@ -67,9 +67,11 @@ func nodeAt(field, asked string, byName bool) (clusterNode, error) {
 		return clusterNode{}, fmt.Errorf("CLUSTER NODES: the address %q has no port", clip(field))
 	}
 	host, port := strings.Trim(field[:colon], "[]"), field[colon+1:]
-	n := clusterNode{redirect: net.JoinHostPort(host, port), unnamed: host == ""}
+	n := clusterNode{unnamed: host == ""}
 	if n.unnamed {
 		host, _, _ = net.SplitHostPort(asked)
+	} else {
+		n.redirect = net.JoinHostPort(host, port)
 	}
 	if name, _, _ := strings.Cut(names, ","); byName && name != "" {
 		host, n.unnamed = name, false

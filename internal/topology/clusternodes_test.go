@@ -38,7 +38,7 @@ func TestServerWithoutAnAddressIsTheOneThatWasAsked(t *testing.T) {
 	nodes, err := readClusterNodes("aa :7001@17001 myself,master - 0 0 1 connected 0-16383\n", "redis.example:7001", true)
 	require.NoError(t, err)
 	require.Equal(t, clusterNode{
-		address: "redis.example:7001", redirect: ":7001", unnamed: true, epoch: 1, slots: []slotRange{{0, 16383}},
+		address: "redis.example:7001", unnamed: true, epoch: 1, slots: []slotRange{{0, 16383}},
 	}, nodes[0])
 }
 

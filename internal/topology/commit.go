@@ -60,8 +60,8 @@ type committer struct {
 	closed  bool
 	idle    sync.WaitGroup // of the goroutine
 
-	// aloneUntil is for how long it may be relied upon that the master has no replicas, in Unix nanoseconds; past or 0: it has some, or who knows.
-	aloneUntil atomic.Int64
+	// aloneUntil is for how long it may be relied upon that the master has no replicas; past or nil: it has some, or who knows.
+	aloneUntil atomic.Pointer[time.Time]
 
 	// The rest belongs to the goroutine, one after the other.
 
@@ -93,7 +93,10 @@ func newCommitter(n *Node, cfg config.Config, log *slog.Logger) *committer {
 
 // alone tells whether the master had no replicas when they were counted last, a short while ago: then there is nothing to wait for, and no
 // reason to share a connection that others wait on.
-func (c *committer) alone() bool { return time.Now().UnixNano() < c.aloneUntil.Load() }
+func (c *committer) alone() bool {
+	until := c.aloneUntil.Load()
+	return until != nil && time.Now().Before(*until)
+}
 
 // commit queues a call and waits for its outcome. When ctx ends before, the call may still take effect.
 func (c *committer) commit(ctx context.Context, call lua.Call[lua.Grant], asking bool) (lua.Grant, error) {
@@ -134,20 +137,43 @@ func (c *committer) withdraw(job *commit) bool {
 
 // work empties the queue.
 func (c *committer) work() {
-	for {
-		c.mu.Lock()
-		batch := slices.Clone(c.queue[:min(len(c.queue), atOnce)])
-		c.queue = c.queue[len(batch):]
-		if c.working = len(batch) > 0; !c.working {
-			c.mu.Unlock()
-			return
+	for c.more() {
+		err := c.prepare() // before anything is taken out of the queue: who gives up meanwhile knows that nothing was sent
+		batch := c.take()
+		if err == nil {
+			c.send(batch)
 		}
-		c.mu.Unlock()
-		c.send(batch)
 		for _, job := range batch {
+			if err != nil {
+				job.err = err
+			}
 			close(job.done)
 		}
 	}
+}
+
+// more tells whether there is anything to do; if not, the work is over.
+func (c *committer) more() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.working = len(c.queue) > 0
+	return c.working
+}
+
+func (c *committer) take() []*commit {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	batch := slices.Clone(c.queue[:min(len(c.queue), atOnce)])
+	c.queue = c.queue[len(batch):]
+	return batch
+}
+
+// prepare makes sure of the connection and of the number of replicas.
+func (c *committer) prepare() error {
+	if err := c.connect(); err != nil {
+		return err
+	}
+	return c.countReplicas()
 }
 
 // close ends the work and its connection.
@@ -163,16 +189,6 @@ func (c *committer) close() {
 func (c *committer) send(batch []*commit) {
 	command := lua.Call[lua.Grant].BySHA1
 	for len(batch) > 0 {
-		err := c.connect()
-		if err == nil {
-			err = c.countReplicas()
-		}
-		if err != nil {
-			for _, job := range batch {
-				job.err = err
-			}
-			return
-		}
 		ctx, cancel := context.WithTimeout(c.node.life, c.cfg.Timeout+c.cfg.SlavesSyncTimeout)
 		replies := c.pipeline(ctx, batch, command)
 		cancel()
@@ -303,7 +319,8 @@ func (c *committer) countReplicas() error {
 	}
 	c.count, c.counted = readRole(text).replicas, time.Now()
 	if c.count == 0 {
-		c.aloneUntil.Store(c.counted.Add(recount).UnixNano())
+		until := c.counted.Add(recount)
+		c.aloneUntil.Store(&until)
 	}
 	return nil
 }

@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"net"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -89,6 +90,11 @@ func gather[T any](
 
 func always[T any](T) bool { return true }
 
+// patient lets a question go on when its ctx has ended, as long as a command may take.
+func patient[T any](ask func(context.Context, *Node) (T, error)) func(context.Context, *Node) (T, error) {
+	return func(ctx context.Context, n *Node) (T, error) { return ask(context.WithoutCancel(ctx), n) }
+}
+
 // askCluster asks the masters, and in their absence replicas and seeds, for who serves which slot.
 func (t *Topology) askCluster(ctx context.Context) (draft, error) {
 	known := slices.Clone(t.Masters())
@@ -102,7 +108,7 @@ func (t *Topology) askCluster(ctx context.Context) (draft, error) {
 	if len(known) > askAtOnce {
 		known, others = known[:askAtOnce], append(others, known[askAtOnce:]...)
 	}
-	views, err := gather(ctx, known, others, t.clusterNodes, always)
+	views, err := gather(ctx, known, others, patient(t.clusterNodes), always)
 	if len(views) == 0 {
 		return draft{}, err
 	}
@@ -149,19 +155,21 @@ func (t *Topology) clusterNodes(ctx context.Context, n *Node) ([]clusterNode, er
 			continue // the address is that which was asked, and a redirect is completed in the same way
 		}
 		view[i].address = t.mapped(told.address)
-		aliases[told.redirect] = view[i].address
+		if told.redirect != "" {
+			aliases[told.redirect] = view[i].address
+		}
 	}
 	t.addAliases(aliases)
 	return view, nil
 }
 
-// ask sends one command, within the command timeout. The end of ctx does not end it: whoever waits for it, leaves it.
+// ask sends one command, within the command timeout.
 func (t *Topology) ask(ctx context.Context, n *Node, words ...string) (rueidis.RedisMessage, error) {
 	client, err := n.conn(ctx)
 	if err != nil {
 		return rueidis.RedisMessage{}, err
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), t.cfg.Timeout)
+	ctx, cancel := context.WithTimeout(ctx, t.cfg.Timeout)
 	defer cancel()
 	reply, err := client.Do(ctx, client.B().Arbitrary(words...).Build()).ToMessage()
 	if err != nil && !rueidis.IsRedisNil(err) {
@@ -196,7 +204,7 @@ func (t *Topology) askSentinels(ctx context.Context) (draft, error) {
 			others = append(others, n)
 		}
 	}
-	views, err := gather(ctx, first, others, t.sentinel, always)
+	views, err := gather(ctx, first, others, patient(t.sentinel), always)
 	if len(views) == 0 {
 		return draft{}, err
 	}
@@ -218,7 +226,7 @@ func (t *Topology) askSentinels(ctx context.Context) (draft, error) {
 	var failures []error
 	for _, address := range candidates {
 		n := t.node(address, dataRole)
-		if slices.Contains(t.Masters(), n) {
+		if slices.Contains(t.Masters(), n) && len(failures) == 0 {
 			return draft{masters: []string{address}}, nil // nothing new: should it be no master any more, its refusals tell
 		}
 		r, err := t.roleOf(ctx, n)
@@ -288,14 +296,24 @@ func (t *Topology) roleOf(ctx context.Context, n *Node) (serverRole, error) {
 // readRole reads INFO replication.
 func readRole(text string) serverRole {
 	var r serverRole
+	connected, listed := 0, false
 	for line := range strings.Lines(text) {
 		key, value, _ := strings.Cut(strings.TrimSpace(line), ":")
 		if key == "role" {
 			r.master = value == "master"
 		}
-		if strings.HasPrefix(key, "slave") && strings.Contains(value, "state=online") {
-			r.replicas++
+		if key == "connected_slaves" {
+			connected, _ = strconv.Atoi(value)
 		}
+		if state := strings.Index(value, "state="); strings.HasPrefix(key, "slave") && state >= 0 {
+			listed = true
+			if strings.HasPrefix(value[state:], "state=online") {
+				r.replicas++
+			}
+		}
+	}
+	if !listed {
+		r.replicas = connected // a service that does not list them
 	}
 	return r
 }
@@ -307,7 +325,7 @@ func (t *Topology) askRoles(ctx context.Context) (draft, error) {
 	for _, address := range t.seeds() {
 		nodes = append(nodes, t.node(address, dataRole))
 	}
-	roles, err := gather(ctx, nodes, nil, t.roleOf, func(r serverRole) bool { return r.master })
+	roles, err := gather(ctx, nodes, nil, patient(t.roleOf), func(r serverRole) bool { return r.master })
 	if len(roles) == 0 {
 		return draft{}, err
 	}

@@ -3,7 +3,6 @@ package topology
 import (
 	"context"
 	"crypto/tls"
-	"io"
 	"log/slog"
 	"net"
 	"sync"
@@ -150,18 +149,25 @@ func TestQueuedCommitIsTakenBackWhenItsCallerGivesUp(t *testing.T) {
 
 // A commit that is on its way may take effect, whatever becomes of its caller.
 func TestCommitOnItsWayIsInDoubtWhenItsCallerGivesUp(t *testing.T) {
-	top := bare(t, config.Config{Servers: config.MasterSlave("redis://127.0.0.1:1")})
-	started := make(chan struct{})
-	n := top.adopt("a:1", func(life context.Context, _ string) (rueidis.Client, error) {
-		close(started)
-		<-life.Done()
-		return nil, io.EOF
-	})
+	server := redistest.Start(t)
+	top := bare(t, config.Config{Servers: config.MasterSlave(server.URL())})
+	n := top.adopt(server.Addr(), func(context.Context, string) (rueidis.Client, error) { return server.Client(t), nil })
+	commit := func(ctx context.Context) error {
+		_, err := n.commits.commit(ctx, lua.Acquire("a", "b", "c", time.Minute, false), false)
+		return err
+	}
+	require.NoError(t, commit(t.Context())) // there is a connection, and the replicas are counted
+	server.Stop(t)
 	ctx, cancel := context.WithCancel(t.Context())
-	go func() {
-		<-started
-		cancel()
-	}()
-	_, err := n.commits.commit(ctx, lua.Acquire("a", "b", "c", time.Minute, false), false)
-	require.Equal(t, context.Canceled, err)
+	ended := make(chan error, 1)
+	go func() { ended <- commit(ctx) }()
+	require.Eventually(t, func() bool {
+		n.commits.mu.Lock()
+		defer n.commits.mu.Unlock()
+		return n.commits.working && len(n.commits.queue) == 0
+	}, 10*time.Second, time.Millisecond, "the commit to leave the queue")
+	cancel()
+	require.Equal(t, context.Canceled, <-ended)
+	server.Cont(t)
+	n.commits.idle.Wait()
 }

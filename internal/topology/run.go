@@ -175,7 +175,7 @@ func RunAll[T any](ctx context.Context, t *Topology, calls []lua.Call[T]) []lua.
 		due[n] = append(due[n], i)
 	}
 	for hop := 0; len(due) > 0; hop++ {
-		r := round[T]{topology: t, calls: calls, results: results, last: hop == maxHops, next: make(map[*Node][]int)}
+		r := round[T]{topology: t, calls: calls, results: results, hop: hop, last: hop == maxHops, next: make(map[*Node][]int)}
 		var all sync.WaitGroup
 		for n, of := range due {
 			if len(due) == 1 {
@@ -190,11 +190,23 @@ func RunAll[T any](ctx context.Context, t *Topology, calls []lua.Call[T]) []lua.
 	return results
 }
 
+// elsewhereError is a failure on a server that another one had sent the request to.
+type elsewhereError struct{ error }
+
+func (e *elsewhereError) Unwrap() error { return e.error }
+
+// Elsewhere tells that a failure is not that of the master which the layout names, and says nothing of what else is asked there.
+func Elsewhere(err error) bool {
+	var away *elsewhereError
+	return errors.As(err, &away)
+}
+
 // round is one pipeline to each node that has something to do.
 type round[T any] struct {
 	topology *Topology
 	calls    []lua.Call[T]
 	results  []lua.Result[T] // each element belongs to the one send that has its call
+	hop      int             // 0: the master that the layout names
 	last     bool            // nothing is sent on any more
 
 	mu   sync.Mutex
@@ -213,6 +225,9 @@ func (r *round[T]) send(ctx context.Context, n *Node, of []int) {
 		target, asking := r.topology.redirected(n, result.Err)
 		if target == nil || asking || r.last {
 			result.Err = r.topology.noticed(result.Err)
+			if r.hop > 0 {
+				result.Err = &elsewhereError{result.Err}
+			}
 			continue
 		}
 		moved[target] = append(moved[target], i)

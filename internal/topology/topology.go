@@ -122,6 +122,10 @@ func (t *Topology) node(address string, as role) *Node {
 			return dial(ctx, t.cfg, network, address, as)
 		})
 		t.nodes[key] = n
+		if t.life.Err() != nil { // after Close nobody would close it
+			n.closed = true
+			n.end()
+		}
 	}
 	return n
 }
@@ -178,7 +182,7 @@ func (t *Topology) probeSharded(ctx context.Context) error {
 	case config.ShardedSubscriptionOff:
 		return nil
 	}
-	known, err := gather(ctx, t.Masters(), nil, t.knowsSharded, always)
+	known, err := gather(ctx, t.Masters(), nil, patient(t.knowsSharded), always)
 	if len(known) == 0 {
 		return err
 	}
