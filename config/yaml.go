@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"slices"
 	"strings"
@@ -15,14 +16,17 @@ import (
 type Warning struct {
 	// Key is the key with its section before it, such as "singleServerConfig.nameMapper"; empty when it is not safe to show.
 	Key string
-	// Line is where the key stands, counted from 1, with every variable replaced by its value.
+	// Line is where the key stands, counted from 1, with every variable replaced by its value; 0 for a variable itself.
 	Line int
 	// Text says what is left undone and what to set in Go instead. It never shows a password.
 	Text string
 }
 
-// String returns "line 3: singleServerConfig.nameMapper: " and the text.
+// String returns "line 3: singleServerConfig.nameMapper: " and the text; without the line for a variable.
 func (w Warning) String() string {
+	if w.Line == 0 {
+		return w.Key + ": " + w.Text
+	}
 	return strings.TrimSuffix(fmt.Sprintf("line %d: %s", w.Line, w.Key), " ") + ": " + w.Text
 }
 
@@ -51,7 +55,8 @@ func LoadRedissonYAML(path string) (Config, []Warning, error) {
 //
 // ${NAME} and ${NAME:-default} stand for variables of the environment, in all places and before the YAML is read, as in Redisson; so a
 // value with ": " or " #" in it has to stand in quotes. Redisson leaves a variable that is not set as it is; here it is an error
-// where the text would be used.
+// where the text would be used. A Java service can set a variable as a system property too (-DNAME=…), which comes first there and which
+// nobody sees here: a name with a dot in it, for which a default is taken, gives a Warning.
 //
 // A key that only tunes the machinery of Redisson (threads, pools, codecs) is passed over in silence. A key that would matter but
 // cannot be followed, as it names a Java class or a Java key store, gives a Warning that says what to set in Go instead; and so does an
@@ -113,6 +118,12 @@ const oneSection = "exactly one of singleServerConfig, clusterServersConfig, sen
 
 func (r *yamlReader) read(text string) {
 	root, fault := r.parse(text)
+	for _, name := range slices.Sorted(maps.Keys(r.properties)) {
+		r.warnings = append(r.warnings, Warning{
+			Key:  "${" + name + "}",
+			Text: "has its default here; if the Java service is started with -D" + name + ", set a variable of that name in the environment, too",
+		})
+	}
 	if fault != nil {
 		r.faults = append(r.faults, fault)
 		return

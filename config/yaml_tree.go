@@ -40,6 +40,8 @@ func (v yamlValue) is(class string) bool {
 type yamlTree struct {
 	anchors map[string]ast.Node
 	unset   map[string]bool // variables that are used somewhere but not set
+	// properties are variables with a name as Java's system properties have it, for which a default was taken.
+	properties map[string]bool
 }
 
 var (
@@ -125,13 +127,16 @@ func (y *yamlTree) syntaxFault(err error) *FieldError {
 // expand replaces variables once, as Redisson does: what comes out of a variable is not looked through again. Those that are
 // not set stay, since they may stand in a comment.
 func (y *yamlTree) expand(text string) string {
-	y.unset = map[string]bool{}
+	y.unset, y.properties = map[string]bool{}, map[string]bool{}
 	return variable.ReplaceAllStringFunc(text, func(whole string) string {
 		m := variable.FindStringSubmatch(whole)
 		if value, set := os.LookupEnv(m[1]); set {
 			return value
 		}
 		if m[2] != "" {
+			if strings.Contains(m[1], ".") {
+				y.properties[m[1]] = true
+			}
 			return strings.TrimPrefix(m[2], ":-")
 		}
 		y.unset[m[1]] = true
