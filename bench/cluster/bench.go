@@ -160,6 +160,7 @@ func (b *bench) latency(ctx context.Context, name string, s side, r *rig) error 
 	b.sheet.Number(b.name+": smallest TTL", name, worst.smallest.Seconds(), "s")
 	b.sheet.Count(b.name+": whole rounds of renewals", name, len(seen.whole), "rounds")
 	if len(seen.whole) > 0 {
+		b.progress(name, "renewed all in %v", seen.whole)
 		b.sheet.Number(b.name+": median round", name, seen.median().Seconds(), "s")
 		b.sheet.Number(b.name+": longest round", name, seen.longest().Seconds(), "s")
 	}
