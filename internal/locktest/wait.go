@@ -210,6 +210,9 @@ func (s *stage) everyReleaseWakes() {
 	s.nothingLeft()
 }
 
+// mostMembers is of how many locks a composed one under test is made at most, far fewer than the rounds of keepsSubscribed.
+const mostMembers = 3
+
 func (s *stage) keepsSubscribed() {
 	here, there := s.process(), s.process()
 	rounds := func(n int) {
@@ -225,7 +228,11 @@ func (s *stage) keepsSubscribed() {
 		rounds(1) // until a waiter had to wait for long enough to subscribe
 	}
 	stats := s.sends(func() { rounds(10) })
-	s.Zero(stats["subscribe"])
+	first := int64(0)
+	if s.wiring.Composed {
+		first = mostMembers // the waiter may have had to wait for one of its locks only now
+	}
+	s.LessOrEqual(stats["subscribe"], first)
 	s.Zero(stats["unsubscribe"])
 	s.Zero(stats["eval"])
 }
