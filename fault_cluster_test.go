@@ -548,6 +548,7 @@ func TestManyWaitersOnAClusterShareItsNodesConnections(t *testing.T) {
 	locks, err := strconv.Atoi(cmp.Or(os.Getenv("REDLATCH_WAITERS"), "1500"))
 	require.NoError(t, err)
 	f := newFleet(t, redistest.StartCluster(t, redistest.WithReplicas(0)), deaf, func(c *config.Config) { c.SubscriptionLinger = config.NoLinger })
+	f.client = f.open(nil, deaf) // nobody listens to what so many locks have to tell
 	subscribers := func() (connections, channels int) {
 		for _, n := range f.cluster.Masters(t) {
 			connections += len(n.Clients(t, "pubsub"))
