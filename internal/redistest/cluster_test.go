@@ -90,8 +90,12 @@ func frozenMasterIsReplaced(t *testing.T, c *redistest.Cluster) {
 
 func killedMasterIsReplaced(t *testing.T, c *redistest.Cluster) {
 	old := c.MasterOf(t, "k")
-	old.Do(t, "SET", "k", "kept")
-	old.Dial(t) // which the end of the process cuts
+	conn := old.Dial(t) // which the end of the process cuts
+	_, err := conn.Do("SET", "k", "kept")
+	require.NoError(t, err)
+	replicas, err := conn.Do("WAIT", "1", "10000") // or it could die with the only copy
+	require.NoError(t, err)
+	require.Equal(t, int64(1), replicas.Int())
 	old.Kill(t)
 	successor := c.AwaitFailover(t, old)
 	require.Equal(t, "kept", successor.Do(t, "GET", "k").Text())
