@@ -55,11 +55,7 @@ func (s *stage) queue(ctx context.Context, l redlatch.Locker, opts ...redlatch.A
 // succeeds waits for the call to have the lock.
 func (c *call) succeeds() *redlatch.Hold {
 	c.stage.t.Helper()
-	limit := patience
-	if c.stage.wiring.Composed {
-		limit = composedPatience
-	}
-	c.stage.ends(c.done, limit, "a waiter that can have the lock")
+	c.stage.within(c.done, "a waiter that can have the lock")
 	c.stage.NoError(c.err)
 	return c.hold
 }

@@ -18,9 +18,6 @@ const (
 	// patience bounds what must come: long enough for a slow machine, and short enough to tell a wake-up from the TTL of a
 	// lock, which is 30 s unless a promise says otherwise.
 	patience = 10 * time.Second
-	// composedPatience is that for locks made of others. Two callers of which each holds what the other one waits for part only when a round
-	// is over, which takes up to 5.4 s with three members, and can meet in the next one again. It still tells from a TTL of 30 s.
-	composedPatience = 25 * time.Second
 	// slack is by how much a wait may be longer than asked, on a machine that is busy with other tests.
 	slack = 3 * time.Second
 )
