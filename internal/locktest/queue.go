@@ -98,6 +98,14 @@ func (s *stage) leavesQueue() {
 	middle.giveUp(errGivenUp)
 	s.ErrorIs(middle.fails(), errGivenUp)
 	s.release(hold)
+	if s.wiring.Composed { // it keeps no order, and the last one can come first
+		select {
+		case <-first.done:
+		case <-last.done:
+			first, last = last, first
+		case <-time.After(patience): // told by what follows
+		}
+	}
 	s.release(first.succeeds())
 	s.release(last.succeeds())
 	s.nothingLeft()
