@@ -145,3 +145,16 @@ func TestTheDocumentShowsFailuresAndWhatWasNotRun(t *testing.T) {
 		}
 	}
 }
+
+func TestServerThatCannotBeASentinelIsACellThatWasNotRun(t *testing.T) {
+	t.Parallel()
+	const test = "TestInterop/sentinel/both/plain:_exclusion"
+	c := &cell{Redisson: "4.7.0", Server: "7.0.15", Topology: "sentinel"}
+	v := verdict{cell: c, seen: make(map[string]bool), said: make(map[string]*strings.Builder)}
+	v.visit(events.Event{Action: events.Output, Test: test, Output: "Messages: " + noSentinel + ": install another"})
+	v.visit(events.Event{Action: events.Fail, Test: test})
+	v.finish([]string{"plain: exclusion"}, true)
+	if c.NotRun != noSentinel || len(c.Failed) > 0 {
+		t.Errorf("not run %q, failed %v", c.NotRun, c.Failed)
+	}
+}
