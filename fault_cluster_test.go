@@ -458,6 +458,39 @@ func TestMoveToASilentNodeDoesNotHoldUpTheRenewals(t *testing.T) {
 	}
 }
 
+// Of the locks of one slot that moves, those that are still here are renewed here, also behind one that is already at a silent node.
+func TestLocksThatHaveNotMovedYetAreRenewedWhereTheyAre(t *testing.T) {
+	t.Parallel()
+	const locks, rounds = 6, 3
+	f := newFleet(t, redistest.StartCluster(t, redistest.WithReplicas(0), redistest.WithConfig("cluster-require-full-coverage", "no")),
+		watchdog(2*lively()))
+	to := f.elsewhere()
+	var holds []*redlatch.Hold
+	for i := range locks {
+		holds = append(holds, f.take(t.Context(), rlock.New(f.client, fmt.Sprintf("{%s}:%d", lockName, i))))
+	}
+	first := fmt.Sprintf("{%s}:%d", lockName, 0) // whose renewal is due first each time
+	f.cluster.BeginMove(t, f.cluster.Slot(lockName), to)
+	f.cluster.MoveKeys(t, f.cluster.Slot(lockName), to, first)
+	to.Freeze(t)
+	t.Cleanup(func() { to.Thaw(t) })
+	renewed := make(map[string]int)
+	for left := locks - 1; left > 0; {
+		event := <-f.seen
+		require.False(t, event.Kind == redlatch.EventLost && event.Name != first, "%s: %v", event.Name, event.Err)
+		if event.Kind != redlatch.EventRenewed || event.Name == first {
+			continue
+		}
+		if renewed[event.Name]++; renewed[event.Name] == rounds {
+			left--
+		}
+	}
+	f.isLost(holds[0], "could not be renewed")
+	for _, hold := range holds[1:] {
+		require.NoError(t, hold.Err())
+	}
+}
+
 // A master that starts, or is kept busy by a script, is no reason not to open, nor one to take the cluster for an old one.
 func TestClusterIsOpenedWhileOneMasterCanNotAnswer(t *testing.T) {
 	t.Parallel()
