@@ -9,6 +9,7 @@ import (
 
 	"github.com/cenkalti/backoff/v4"
 
+	"github.com/redlatch/redlatch/internal/topology"
 	"github.com/redlatch/redlatch/lua"
 )
 
@@ -32,13 +33,7 @@ type acquisition struct {
 // Acquire takes the lock, or says why not. When it returns an error nothing is held; a request whose answer was lost is then
 // settled in the background. ctx governs the waiting, between requests to the server. work is what the hold's context descends from.
 func (e *Engine) Acquire(ctx, work context.Context, l *Lock, r Request) (*Hold, error) {
-	if l.invalid != nil {
-		return nil, l.invalid
-	}
-	if ctx.Err() != nil {
-		return nil, endOf(ctx)
-	}
-	if err := e.begin(); err != nil {
+	if err := e.admit(ctx, l); err != nil {
 		return nil, err
 	}
 	defer e.finish()
@@ -243,7 +238,7 @@ func (a *acquisition) refused(ctx context.Context) error {
 		if a.caller.Err() == nil {
 			return ErrNotAcquired // the wait limit
 		}
-		return endOf(a.caller)
+		return topology.EndOf(a.caller)
 	}
 	select {
 	case <-a.engine.shut:

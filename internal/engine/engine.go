@@ -102,6 +102,17 @@ func (e *Engine) Config() config.Config { return e.cfg }
 // strict tells that a lock of another kind under a lock's name is an error.
 func (e *Engine) strict() bool { return !e.cfg.SkipKindCheck }
 
+// admit lets a call on a lock begin, if the lock is one, the caller still waits, and the client is open; the caller must say finish.
+func (e *Engine) admit(ctx context.Context, l *Lock) error {
+	if l.invalid != nil {
+		return l.invalid
+	}
+	if ctx.Err() != nil {
+		return topology.EndOf(ctx)
+	}
+	return e.begin()
+}
+
 // begin admits a call; the caller must say finish.
 func (e *Engine) begin() error {
 	e.mu.Lock()
@@ -175,7 +186,7 @@ func (e *Engine) Shutdown(ctx context.Context) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return fmt.Errorf("closed with %d holds and %d requests in doubt left, which expire by themselves: %w",
-		e.held, len(e.debtors), endOf(ctx))
+		e.held, len(e.debtors), topology.EndOf(ctx))
 }
 
 // Close ends everything at once: waiters and holds end with ErrClosed, and keys are left to expire. Calls on their way have one command

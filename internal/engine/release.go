@@ -100,13 +100,7 @@ func (e *Engine) correct(t *tenure) error {
 // ForceRelease frees a lock whoever holds it; false when nobody did. A request whose answer was lost is not made again: it could
 // free the next holder's lock.
 func (e *Engine) ForceRelease(ctx context.Context, l *Lock) (bool, error) {
-	if l.invalid != nil {
-		return false, l.invalid
-	}
-	if ctx.Err() != nil {
-		return false, endOf(ctx)
-	}
-	if err := e.begin(); err != nil {
+	if err := e.admit(ctx, l); err != nil {
 		return false, err
 	}
 	defer e.finish()
@@ -133,13 +127,7 @@ func (e *Engine) ForceRelease(ctx context.Context, l *Lock) (bool, error) {
 // Forget makes a request that deletes what a lock leaves behind, see package fencedlock. As with ForceRelease, one whose answer was lost is
 // not made again.
 func (e *Engine) Forget(ctx context.Context, l *Lock, ask lua.Call[lua.Forgetting]) (bool, error) {
-	if l.invalid != nil {
-		return false, l.invalid
-	}
-	if ctx.Err() != nil {
-		return false, endOf(ctx)
-	}
-	if err := e.begin(); err != nil {
+	if err := e.admit(ctx, l); err != nil {
 		return false, err
 	}
 	defer e.finish()

@@ -9,13 +9,7 @@ import (
 
 // State reads a lock at one moment. A key of another type, or a lock of another kind, is ErrWrongType. Reading is repeated where that can help, until ctx ends.
 func (e *Engine) State(ctx context.Context, l *Lock) (lua.State, error) {
-	if l.invalid != nil {
-		return lua.State{}, l.invalid
-	}
-	if ctx.Err() != nil {
-		return lua.State{}, endOf(ctx)
-	}
-	if err := e.begin(); err != nil {
+	if err := e.admit(ctx, l); err != nil {
 		return lua.State{}, err
 	}
 	defer e.finish()

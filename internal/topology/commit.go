@@ -117,9 +117,9 @@ func (c *committer) commit(ctx context.Context, call lua.Call[lua.Grant], asking
 		return job.grant, job.err
 	case <-ctx.Done():
 		if c.withdraw(job) {
-			return lua.Grant{}, c.node.notSent(endOf(ctx))
+			return lua.Grant{}, c.node.notSent(EndOf(ctx))
 		}
-		return lua.Grant{}, endOf(ctx)
+		return lua.Grant{}, EndOf(ctx)
 	}
 }
 

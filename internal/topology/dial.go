@@ -60,7 +60,7 @@ func dial(life context.Context, cfg config.Config, network, address string, as r
 			client.Close()
 		}
 		if life.Err() != nil {
-			err = endOf(life)
+			err = EndOf(life)
 		}
 		return nil, err
 	}

@@ -78,7 +78,7 @@ func gather[T any](
 			start(others)
 			others = nil
 		case <-ctx.Done():
-			failures = append(failures, endOf(ctx))
+			failures = append(failures, EndOf(ctx))
 			return good, errors.Join(failures...)
 		}
 	}

@@ -49,7 +49,7 @@ func (t *Topology) follow() {
 				gap = minGap
 			}
 			trouble = time.Now()
-			if !t.sleep(gap) {
+			if !sleepWithin(t.life, gap) {
 				return
 			}
 		}
@@ -73,17 +73,6 @@ func (t *Topology) follow() {
 			next = min(next, gap)
 		}
 		timer.Reset(next)
-	}
-}
-
-func (t *Topology) sleep(d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-t.life.Done():
-		return false
 	}
 }
 

@@ -63,7 +63,7 @@ func (n *Node) conn(ctx context.Context) (rueidis.Client, error) {
 	}
 	if ctx.Err() != nil {
 		n.mu.Unlock()
-		return nil, n.notSent(endOf(ctx))
+		return nil, n.notSent(EndOf(ctx))
 	}
 	if n.making == nil {
 		n.making = make(chan struct{})
@@ -74,7 +74,7 @@ func (n *Node) conn(ctx context.Context) (rueidis.Client, error) {
 	select {
 	case <-made:
 	case <-ctx.Done():
-		return nil, n.notSent(endOf(ctx))
+		return nil, n.notSent(EndOf(ctx))
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -152,8 +152,8 @@ func (n *Node) close() {
 // errRetired: the server is no part of the topology any more.
 var errRetired = errors.New("the server has left")
 
-// endOf gives the end of a context as an error that both names it and carries its cause.
-func endOf(ctx context.Context) error {
+// EndOf gives the end of a context as an error that both names it and carries its cause.
+func EndOf(ctx context.Context) error {
 	err, cause := ctx.Err(), context.Cause(ctx)
 	if cause == nil || errors.Is(cause, err) {
 		return err
