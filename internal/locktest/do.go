@@ -71,7 +71,7 @@ func (s *stage) doWithout() {
 	here, there := s.process(), s.process()
 	rival := s.take(context.Background(), s.rival(there))
 	work := func(context.Context) error {
-		s.Error(errors.New("the work ran"))
+		s.Fail("the work ran")
 		return nil
 	}
 	err := redlatch.Do(context.Background(), s.lock(here), func(context.Context) error {

@@ -98,7 +98,7 @@ func (s *stage) leavesQueue() {
 	middle.giveUp(errGivenUp)
 	s.ErrorIs(middle.fails(), errGivenUp)
 	s.release(hold)
-	if s.wiring.Composed { // it keeps no order, and the last one can come first
+	if s.wiring.Unordered { // the last one can come first
 		select {
 		case <-first.done:
 		case <-last.done:
