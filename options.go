@@ -70,5 +70,5 @@ func IdentityOf(l Locker) any {
 	if h.client == nil || h.lock.Key == "" {
 		return h // its calls will say what is wrong with it
 	}
-	return lockID{h.client, h.lock.Kind.Name() + h.lock.Kind.Variant(), h.lock.Key}
+	return lockID{h.client, engine.Identity(h.lock.Kind), h.lock.Key}
 }

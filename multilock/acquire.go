@@ -50,14 +50,14 @@ const (
 func (a *acquisition) run() (*hold, error) {
 	for cuts := 0; ; {
 		if a.caller.Err() != nil {
-			return nil, endOf(a.caller)
+			return nil, engine.EndOf(a.caller)
 		}
 		h, why, err := a.round()
 		switch {
 		case err == nil:
 			return h, nil
 		case a.caller.Err() != nil:
-			return nil, fmt.Errorf("%w (%v)", endOf(a.caller), err) //nolint:errorlint // its text alone: it is no contention
+			return nil, fmt.Errorf("%w (%v)", engine.EndOf(a.caller), err) //nolint:errorlint // its text alone: it is no contention
 		case a.req.Wait == 0, why == final, a.over():
 			return nil, err
 		}
@@ -105,7 +105,7 @@ func (a *acquisition) confirm(h *hold, r *round) (outcome, error) {
 			redlatch.ErrNotAcquired, err) //nolint:errorlint // the same
 	}
 	if a.caller.Err() != nil {
-		return final, endOf(a.caller)
+		return final, engine.EndOf(a.caller)
 	}
 	return final, extended
 }

@@ -1,8 +1,6 @@
 package multilock
 
 import (
-	"context"
-	"errors"
 	"fmt"
 )
 
@@ -25,13 +23,4 @@ func join(errs []error) error {
 		}
 	}
 	return all
-}
-
-// endOf gives the end of a context as an error that both names it and carries its cause.
-func endOf(ctx context.Context) error {
-	err, cause := ctx.Err(), context.Cause(ctx)
-	if cause == nil || errors.Is(cause, err) {
-		return err
-	}
-	return fmt.Errorf("%w: %w", err, cause)
 }

@@ -9,7 +9,6 @@ import (
 
 	"github.com/cenkalti/backoff/v4"
 
-	"github.com/redlatch/redlatch/internal/topology"
 	"github.com/redlatch/redlatch/lua"
 )
 
@@ -238,7 +237,7 @@ func (a *acquisition) refused(ctx context.Context) error {
 		if a.caller.Err() == nil {
 			return ErrNotAcquired // the wait limit
 		}
-		return topology.EndOf(a.caller)
+		return EndOf(a.caller)
 	}
 	select {
 	case <-a.engine.shut:

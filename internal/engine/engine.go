@@ -25,7 +25,7 @@ type Engine struct {
 	servers    *topology.Topology
 	latches    latches
 	reschedule chan struct{} // capacity one: the watchdog's next event came nearer
-	debtCame   chan struct{} // capacity one: the settler has something new to do
+	debtCame   chan struct{} // capacity one: there is a debtor that no settler was told of
 
 	// life ends with Close; every request to the server ends with it.
 	life context.Context
@@ -45,6 +45,7 @@ type Engine struct {
 	tenures  map[place]*tenure
 	rooms    map[roomKey]*room
 	debtors  map[*tenure]struct{} // with requests in doubt
+	fresh    []*tenure            // of these, those that no settler was told of yet
 	schedule schedule
 	slots    slots
 	wakeAt   time.Time     // when the watchdog wakes by itself
@@ -108,7 +109,7 @@ func (e *Engine) admit(ctx context.Context, l *Lock) error {
 		return l.invalid
 	}
 	if ctx.Err() != nil {
-		return topology.EndOf(ctx)
+		return EndOf(ctx)
 	}
 	return e.begin()
 }
@@ -186,7 +187,7 @@ func (e *Engine) Shutdown(ctx context.Context) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return fmt.Errorf("closed with %d holds and %d requests in doubt left, which expire by themselves: %w",
-		e.held, len(e.debtors), topology.EndOf(ctx))
+		e.held, len(e.debtors), EndOf(ctx))
 }
 
 // Close ends everything at once: waiters and holds end with ErrClosed, and keys are left to expire. Calls on their way have one command
@@ -218,8 +219,10 @@ func (e *Engine) Close() {
 
 // call runs one script within the command timeout. The caller's context has no part in it: its end must not leave a request in
 // doubt, so it is looked at between requests.
-func call[T any](e *Engine, c lua.Call[T]) (T, error) {
-	ctx, cancel := context.WithTimeout(e.life, e.cfg.Timeout)
+func call[T any](e *Engine, c lua.Call[T]) (T, error) { return callOne(e, e.cfg.Timeout, c) }
+
+func callOne[T any](e *Engine, timeout time.Duration, c lua.Call[T]) (T, error) {
+	ctx, cancel := context.WithTimeout(e.life, timeout)
 	defer cancel()
 	v, err := topology.Run(ctx, e.servers, c)
 	return v, e.failed(err)

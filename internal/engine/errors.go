@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net"
@@ -119,3 +120,6 @@ func isTimeout(err error) bool {
 	var t interface{ Timeout() bool }
 	return errors.As(err, &t) && t.Timeout()
 }
+
+// EndOf gives the end of a context as an error that both names it and carries its cause.
+func EndOf(ctx context.Context) error { return topology.EndOf(ctx) }

@@ -51,10 +51,7 @@ func (v *events) report(e Event) {
 	v.mu.Lock()
 	v.waiting = append(v.waiting, e)
 	v.mu.Unlock()
-	select {
-	case v.stir <- struct{}{}:
-	default:
-	}
+	stir(v.stir)
 }
 
 // deliver runs until done is closed and everything has been told.

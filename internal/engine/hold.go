@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/redlatch/redlatch/internal/topology"
 	"github.com/redlatch/redlatch/lua"
 )
 
@@ -130,7 +129,7 @@ func (h *Hold) Extend(ctx context.Context, lease time.Duration) error {
 
 func (h *Hold) extendOnce(ctx context.Context, t *tenure, lease time.Duration) error {
 	if !t.take(ctx.Done()) {
-		return fmt.Errorf("%w: %w", topology.EndOf(ctx), errTurn)
+		return fmt.Errorf("%w: %w", EndOf(ctx), errTurn)
 	}
 	defer t.give()
 	if err := h.Err(); err != nil {
@@ -288,7 +287,7 @@ func (h *Hold) unlockLater(ctx context.Context, t *tenure) error {
 	if !left {
 		return h.Err()
 	}
-	return fmt.Errorf("released, but the server is not told yet; that goes on in the background: %w: %w", topology.EndOf(ctx), errTurn)
+	return fmt.Errorf("released, but the server is not told yet; that goes on in the background: %w: %w", EndOf(ctx), errTurn)
 }
 
 // leave ends a live hold; false when it was lost. From here on the watchdog does not renew for it: no renewal may be sent after the

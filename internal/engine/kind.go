@@ -61,8 +61,8 @@ type Forgetter interface {
 	Forget(key string, last int64) lua.Call[lua.Forgetting]
 }
 
-// identity tells whether two kinds share waiters and holds.
-func identity(k Kind) string { return k.Name() + k.Variant() }
+// Identity tells whether two kinds share waiters and holds.
+func Identity(k Kind) string { return k.Name() + k.Variant() }
 
 // Common answers as most kinds do.
 type Common struct{}

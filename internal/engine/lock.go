@@ -19,7 +19,8 @@ type Lock struct {
 	Kind   Kind
 	LockOptions
 
-	invalid error // what is wrong with it, told by every call
+	slot    uint16 // of the key on a cluster
+	invalid error  // what is wrong with it, told by every call
 }
 
 // LockOptions are the extras of a lock; a kind offers those that it can honour.
@@ -40,7 +41,7 @@ func NewLock(e *Engine, name string, kind Kind, o LockOptions) *Lock {
 		l.invalid = fmt.Errorf("%w: %w", ErrBadName, err)
 		return l
 	}
-	l.Key = key
+	l.Key, l.slot = key, config.Slot(key)
 	if err := config.SlotSafe(key); err != nil && e.servers.Clustered() {
 		l.invalid = fmt.Errorf("%w: %w", ErrBadName, err)
 	} else if err != nil {

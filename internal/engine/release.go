@@ -152,7 +152,7 @@ func (e *Engine) holdersOf(l *Lock) map[*tenure]int {
 	defer e.mu.Unlock()
 	holders := make(map[*tenure]int)
 	for at, t := range e.tenures {
-		side := at.kind == identity(l.Kind) || l.Kind.Sibling() != nil && at.kind == identity(l.Kind.Sibling())
+		side := at.kind == Identity(l.Kind) || l.Kind.Sibling() != nil && at.kind == Identity(l.Kind.Sibling())
 		if at.key == l.Key && side && len(t.holds) > 0 {
 			holders[t] = t.trust.epoch
 		}

@@ -30,7 +30,7 @@ func (e *Engine) worthRetrying(err error, failed failures) bool {
 		return true
 	}
 	patience := time.Duration(e.cfg.Retries()) * (e.cfg.Timeout + e.cfg.RetryDelay.Max)
-	return e.servers.Discovers() && ranNothing(err) && failed.count > 0 && time.Since(failed.began) < patience
+	return e.servers.Discovers() && ranNothing(err) && time.Since(failed.began) < patience
 }
 
 // pause waits before a failed request is made again; false when that can't help, has been tried often enough, or ctx has ended.

@@ -32,7 +32,7 @@ type waiter struct {
 
 func (e *Engine) enter(a *acquisition) *waiter {
 	w := &waiter{acquisition: a, kick: make(chan struct{}, 1)}
-	key := roomKey{a.lock.Key, identity(a.lock.Kind)}
+	key := roomKey{a.lock.Key, Identity(a.lock.Kind)}
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if w.room = e.rooms[key]; w.room == nil {
@@ -73,10 +73,7 @@ func (e *Engine) leave(w *waiter) {
 }
 
 func (w *waiter) wake() {
-	select {
-	case w.kick <- struct{}{}:
-	default: // it will look anyway
-	}
+	stir(w.kick)
 }
 
 func (w *waiter) first() bool {

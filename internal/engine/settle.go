@@ -56,6 +56,7 @@ func (e *Engine) oweFor(t *tenure, latch string, lease time.Duration) {
 	if len(t.debts) == 0 {
 		t.users++
 		e.debtors[t] = struct{}{}
+		e.fresh = append(e.fresh, t)
 		stir(e.debtCame)
 	}
 	lease = max(lease, e.cfg.LockWatchdogTimeout)
@@ -124,7 +125,7 @@ func (e *Engine) provenLocked(t *tenure, count int) []*Hold {
 // dead keeps only its own.
 func (e *Engine) settleDebts() {
 	const lookAgain = time.Second // a debtor's slot can have moved meanwhile
-	timer := time.NewTimer(time.Hour)
+	timer, armed := time.NewTimer(lookAgain), true
 	defer timer.Stop()
 	settlers := make(map[*topology.Node]chan struct{}) // those at work, by what tells them of a new debt
 	ended := make(chan *topology.Node)
@@ -136,10 +137,11 @@ func (e *Engine) settleDebts() {
 		case n := <-ended:
 			delete(settlers, n)
 		case <-timer.C:
+			armed = false
 		case <-e.life.Done():
 			return
 		}
-		masters := e.creditors()
+		masters, owing := e.creditors(fresh)
 		for n := range masters {
 			if wake, working := settlers[n]; working {
 				if fresh {
@@ -157,21 +159,30 @@ func (e *Engine) settleDebts() {
 				}
 			})
 		}
-		if len(masters) > 0 {
+		if owing && !armed { // a stream of new debts does not put it off
+			armed = true
 			timer.Reset(lookAgain)
 		}
 	}
 }
 
-// creditors are the masters that have debtors; nil stands for one that nobody knows at present.
-func (e *Engine) creditors() map[*topology.Node]bool {
+// creditors are the masters that have debtors, or only those of the debtors that are new since the last time; nil stands for one that nobody
+// knows at present. owing says that there are any debtors.
+func (e *Engine) creditors(newOnly bool) (masters map[*topology.Node]bool, owing bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	masters := make(map[*topology.Node]bool)
-	for t := range e.debtors {
-		masters[e.servers.Master(t.place.key)] = true
+	masters = make(map[*topology.Node]bool)
+	if newOnly {
+		for _, t := range e.fresh {
+			masters[e.servers.MasterOf(t.lock.slot)] = true
+		}
+		e.fresh = nil
+		return masters, len(e.debtors) > 0
 	}
-	return masters
+	for t := range e.debtors {
+		masters[e.servers.MasterOf(t.lock.slot)] = true
+	}
+	return masters, len(e.debtors) > 0
 }
 
 // settleOn is the settler of one master: it tries again and again, until there are no debtors of that master any more.
@@ -256,7 +267,7 @@ func (e *Engine) debtorsOf(n *topology.Node) []*tenure {
 	defer e.mu.Unlock()
 	var debtors []*tenure
 	for t := range e.debtors {
-		if e.servers.Master(t.place.key) == n {
+		if e.servers.MasterOf(t.lock.slot) == n {
 			debtors = append(debtors, t)
 		}
 	}

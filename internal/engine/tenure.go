@@ -49,7 +49,7 @@ type tenure struct {
 func (e *Engine) join(l *Lock, o Owner) *tenure {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	at := place{l.Key, identity(l.Kind), l.Kind.Field(o.String())}
+	at := place{l.Key, Identity(l.Kind), l.Kind.Field(o.String())}
 	t := e.tenures[at]
 	if t == nil {
 		t = &tenure{engine: e, lock: l, owner: o, place: at, index: -1}
@@ -168,7 +168,7 @@ func (e *Engine) limitSiblingLocked(t *tenure, end time.Time) {
 	if kind == nil {
 		return
 	}
-	s := e.tenures[place{t.place.key, identity(kind), kind.Field(t.owner.String())}]
+	s := e.tenures[place{t.place.key, Identity(kind), kind.Field(t.owner.String())}]
 	if s != nil && len(s.holds) > 0 && end.Before(s.trust.until) {
 		s.trust.limit(end)
 		e.renewSoonLocked(s)

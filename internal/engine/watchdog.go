@@ -2,12 +2,11 @@ package engine
 
 import (
 	"container/heap"
-	"context"
 	"fmt"
 	"slices"
+	"sync"
 	"time"
 
-	"github.com/redlatch/redlatch/config"
 	"github.com/redlatch/redlatch/internal/topology"
 	"github.com/redlatch/redlatch/lua"
 )
@@ -43,7 +42,7 @@ func (s slots) add(t *tenure) {
 	if s == nil {
 		return
 	}
-	first := &s[config.Slot(t.place.key)]
+	first := &s[t.lock.slot]
 	if t.next = *first; t.next != nil {
 		t.next.prev = t
 	}
@@ -57,7 +56,7 @@ func (s slots) remove(t *tenure) {
 	case t.prev != nil:
 		t.prev.next = t.next
 	default:
-		s[config.Slot(t.place.key)] = t.next
+		s[t.lock.slot] = t.next
 	}
 	if t.next != nil {
 		t.next.prev = t.prev
@@ -82,10 +81,7 @@ func (e *Engine) scheduleLocked(t *tenure) {
 	}
 	if t.at.Before(e.wakeAt) {
 		e.wakeAt = t.at
-		select {
-		case e.reschedule <- struct{}{}:
-		default:
-		}
+		stir(e.reschedule)
 	}
 }
 
@@ -179,7 +175,7 @@ func (e *Engine) alongLocked(now time.Time, due []*tenure) []*tenure {
 	}
 	soon := now.Add(e.cfg.LockWatchdogTimeout / 6)
 	visited := make(map[group]struct{})
-	for _, first := range due[:len(due):len(due)] {
+	for _, first := range due {
 		g := e.groupOf(first)
 		if _, before := visited[g]; before {
 			continue
@@ -207,7 +203,7 @@ type group struct {
 func (e *Engine) groupOf(t *tenure) group {
 	g := group{kind: t.place.kind}
 	if e.slots != nil {
-		g.slot = config.Slot(t.place.key)
+		g.slot = t.lock.slot
 	}
 	return g
 }
@@ -222,31 +218,50 @@ type renewing struct {
 func (e *Engine) byMaster(tenures []*tenure) map[*topology.Node][]*tenure {
 	groups := make(map[*topology.Node][]*tenure)
 	for _, t := range tenures {
-		n := e.servers.Master(t.place.key)
+		n := e.servers.MasterOf(t.lock.slot)
 		groups[n] = append(groups[n], t)
 	}
 	return groups
 }
 
-// scriptsAtOnce bounds how many renewal scripts go out in one pipeline, so that the answer to each can come within its timeout, and other
-// requests are not behind all of them.
+// scriptsAtOnce bounds how many scripts go out in one pipeline, so that the answer to each can come within its timeout, and other requests are
+// not behind all of them.
 const scriptsAtOnce = 500
 
-// renewAll renews what one server has, in batches of one script each and many batches in one pipeline. After the connection broke, the
-// rest is not sent: it would only wait for the same answer.
+// renewAll renews what one server has, in batches of one script each and many batches in one pipeline. What moves to another server comes
+// last, since that one may be slow, or dead.
 func (e *Engine) renewAll(due []*tenure) {
-	batches := e.batches(e.stillHeld(due))
-	var moving [][]renewing
+	var round renewalRound
+	moving := e.renewHere(e.batches(e.stillHeld(due)), &round)
+	// Some keys of a moving slot are here and some there: one lock at a time is sent, first here.
+	e.renewGone(e.renewHere(moving, &round), &round)
+	if round.err != nil && e.life.Err() == nil {
+		e.log.Warn("locks could not be renewed; tried again while they can be trusted", "locks", round.failed, "error", describe(round.err))
+	}
+}
+
+// renewalRound is what is told of many renewals at a time.
+type renewalRound struct {
+	failed int
+	err    error // the last one
+}
+
+func (r *renewalRound) note(batch []renewing, err error) {
+	if err != nil {
+		r.failed, r.err = r.failed+len(batch), err
+	}
+}
+
+// renewHere renews batches on the master that the layout names, and returns the locks of slots that move, each by itself. After the
+// connection broke, the rest is not sent: it would only wait for the same answer.
+func (e *Engine) renewHere(batches [][]renewing, round *renewalRound) (moving [][]renewing) {
 	var broken error
 	for some := range slices.Chunk(batches, scriptsAtOnce) {
-		if broken != nil {
-			for _, batch := range some {
-				e.renewed(batch, time.Now(), lua.Result[[]bool]{Err: broken})
-			}
-			continue
+		sent, results := time.Now(), slices.Repeat([]lua.Result[[]bool]{{Err: broken}}, len(some))
+		if broken == nil {
+			results = callWithin(e, e.renewalTimeout(), e.renewals(some))
 		}
-		sent := time.Now()
-		for i, result := range callWithin(e, e.renewalTimeout(), e.renewals(some)) {
+		for i, result := range results {
 			switch {
 			case topology.Unsettled(result.Err):
 				moving = slices.AppendSeq(moving, slices.Chunk(some[i], 1))
@@ -254,11 +269,31 @@ func (e *Engine) renewAll(due []*tenure) {
 			case result.Err != nil && !isReply(result.Err) && !topology.Elsewhere(result.Err):
 				broken = result.Err
 			}
-			e.renewed(some[i], sent, result)
+			round.note(some[i], e.renewed(some[i], sent, result))
 		}
 	}
-	if len(moving) > 0 {
-		e.workers.Go(func() { e.renewMoving(moving) })
+	return moving
+}
+
+// renewGone renews locks where they are going, several at a time. When no answer comes from there, the rest are not sent.
+func (e *Engine) renewGone(locks [][]renewing, round *renewalRound) {
+	const atOnce = 50
+	var broken error
+	for some := range slices.Chunk(locks, atOnce) {
+		sent, results := time.Now(), slices.Repeat([]lua.Result[[]bool]{{Err: broken}}, len(some))
+		if broken == nil {
+			var all sync.WaitGroup
+			for i, renewal := range e.renewals(some) {
+				all.Go(func() { results[i].Value, results[i].Err = callOne(e, e.renewalTimeout(), renewal) })
+			}
+			all.Wait()
+		}
+		for i, result := range results {
+			if result.Err != nil && !isReply(result.Err) {
+				broken = result.Err
+			}
+			round.note(some[i], e.renewed(some[i], sent, result))
+		}
 	}
 }
 
@@ -273,39 +308,6 @@ func (e *Engine) renewals(batches [][]renewing) []lua.Call[[]bool] {
 		calls[i] = batch[0].tenure.lock.Kind.Renew(keys, fields, e.cfg.LockWatchdogTimeout, e.strict())
 	}
 	return calls
-}
-
-// renewMoving renews locks whose slot is on its way to another node, each by itself: some of their keys are here and some there. Those that
-// are still here come first, and the others beside the renewal of all that don't move, since the other node may be slow, or dead.
-func (e *Engine) renewMoving(locks [][]renewing) {
-	sent := time.Now()
-	var gone [][]renewing
-	for i, result := range callWithin(e, e.renewalTimeout(), e.renewals(locks)) {
-		if topology.Unsettled(result.Err) {
-			gone = append(gone, locks[i])
-			continue
-		}
-		e.renewed(locks[i], sent, result)
-	}
-	e.renewGone(gone)
-}
-
-// renewGone renews locks where they are going. When no answer comes from there, the rest are not sent.
-func (e *Engine) renewGone(locks [][]renewing) {
-	calls := e.renewals(locks)
-	for i, lock := range locks {
-		sent := time.Now()
-		ctx, cancel := context.WithTimeout(e.life, e.renewalTimeout())
-		answer, err := topology.Run(ctx, e.servers, calls[i])
-		cancel()
-		e.renewed(lock, sent, lua.Result[[]bool]{Value: answer, Err: e.failed(err)})
-		if err != nil && !isReply(err) {
-			for _, rest := range locks[i+1:] {
-				e.renewed(rest, sent, lua.Result[[]bool]{Err: e.failed(err)})
-			}
-			return
-		}
-	}
 }
 
 // renewalTimeout is how long a renewal's answer is waited for. With a short watchdog timeout it is less than a command's, so that there
@@ -341,14 +343,10 @@ func (e *Engine) batches(due []renewing) [][]renewing {
 	return batches
 }
 
-// renewed draws the conclusions from the answer to one batch.
-func (e *Engine) renewed(batch []renewing, sent time.Time, result lua.Result[[]bool]) {
+// renewed draws the conclusions from the answer to one batch, and returns why it was not renewed.
+func (e *Engine) renewed(batch []renewing, sent time.Time, result lua.Result[[]bool]) error {
 	if result.Err == nil && len(result.Value) != len(batch) {
 		result.Err = fmt.Errorf("the server answered for %d locks instead of %d", len(result.Value), len(batch))
-	}
-	if result.Err != nil && e.life.Err() == nil {
-		e.log.Warn("locks could not be renewed; tried again while they can be trusted",
-			"locks", len(batch), "error", describe(result.Err))
 	}
 	now := time.Now()
 	var lost []*Hold
@@ -391,4 +389,5 @@ func (e *Engine) renewed(batch []renewing, sent time.Time, result lua.Result[[]b
 	for _, event := range events {
 		e.events.report(event)
 	}
+	return result.Err
 }

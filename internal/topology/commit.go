@@ -60,7 +60,7 @@ type committer struct {
 	closed  bool
 	idle    sync.WaitGroup // of the goroutine
 
-	// aloneUntil is for how long it may be relied upon that the master has no replicas; past or nil: it has some, or who knows.
+	// aloneUntil is for how long there is nobody to wait for: no replicas, or none that could be asked. Past or nil: there is, or who knows.
 	aloneUntil atomic.Pointer[time.Time]
 
 	// The rest belongs to the goroutine, one after the other.
@@ -81,7 +81,6 @@ type commitConn struct {
 type commit struct {
 	call   lua.Call[lua.Grant]
 	asking bool
-	inFull bool          // the server did not know the script
 	done   chan struct{} // closed when the rest is there
 	grant  lua.Grant
 	err    error
@@ -91,8 +90,8 @@ func newCommitter(n *Node, cfg config.Config, log *slog.Logger) *committer {
 	return &committer{node: n, cfg: cfg, log: log}
 }
 
-// alone tells whether the master had no replicas when they were counted last, a short while ago: then there is nothing to wait for, and no
-// reason to share a connection that others wait on.
+// alone tells whether there is nobody to wait for, as the master had no replicas a short while ago: then there is no reason to share a
+// connection that others wait on.
 func (c *committer) alone() bool {
 	until := c.aloneUntil.Load()
 	return until != nil && time.Now().Before(*until)
@@ -187,8 +186,7 @@ func (c *committer) close() {
 
 // send sends a batch, and once more in full what the server did not know.
 func (c *committer) send(batch []*commit) {
-	command := lua.Call[lua.Grant].BySHA1
-	for len(batch) > 0 {
+	for _, command := range []scriptCommand{lua.Call[lua.Grant].BySHA1, lua.Call[lua.Grant].InFull} {
 		ctx, cancel := context.WithTimeout(c.node.life, c.cfg.Timeout+c.cfg.SlavesSyncTimeout)
 		replies := c.pipeline(ctx, batch, command)
 		cancel()
@@ -196,13 +194,15 @@ func (c *committer) send(batch []*commit) {
 			c.hangUp()
 			return
 		}
-		batch = slices.DeleteFunc(slices.Clone(batch), func(job *commit) bool { return !lua.IsNoScript(job.err) || job.inFull })
-		for _, job := range batch {
-			job.inFull = true
+		batch = slices.DeleteFunc(slices.Clone(batch), func(job *commit) bool { return !lua.IsNoScript(job.err) })
+		if len(batch) == 0 {
+			return
 		}
-		command = lua.Call[lua.Grant].InFull
 	}
 }
+
+// scriptCommand is how a call is sent.
+type scriptCommand = func(lua.Call[lua.Grant], rueidis.Builder) rueidis.Completed
 
 // connect makes the connection where there is none. It has ConnectTimeout for that, and not the time of those who wait: or a server that is
 // slow to reach would never be reached.
@@ -230,7 +230,7 @@ func (c *committer) hangUp() {
 }
 
 // pipeline sends the batch with one WAIT behind it, and concludes what the replies say.
-func (c *committer) pipeline(ctx context.Context, batch []*commit, command func(lua.Call[lua.Grant], rueidis.Builder) rueidis.Completed) []rueidis.RedisResult {
+func (c *committer) pipeline(ctx context.Context, batch []*commit, command scriptCommand) []rueidis.RedisResult {
 	b := c.conn.B()
 	var commands []rueidis.Completed
 	at := make([]int, len(batch))
@@ -281,6 +281,7 @@ func (c *committer) missing(wanted int, reply rueidis.RedisResult) error {
 	switch {
 	case refusesCommand(err):
 		c.silent = true
+		c.renounce()
 		c.log.Warn("the server refuses WAIT: locks work without waiting for replicas, and a failover can lose them",
 			"server", c.node.address, "answer", err)
 		return c.missing(0, reply)
@@ -299,6 +300,15 @@ func (c *committer) missing(wanted int, reply rueidis.RedisResult) error {
 	return nil
 }
 
+// renounce lets grants go without waiting, on the connection that all share, for as long as the client lives. Who demands a number of replicas
+// can't have that.
+func (c *committer) renounce() {
+	if c.cfg.CheckLockSyncedSlaves.Count() == 0 {
+		never := time.Now().Add(100 * 365 * 24 * time.Hour)
+		c.aloneUntil.Store(&never)
+	}
+}
+
 // countReplicas asks for the number of replicas when that is not known, or was asked long ago.
 func (c *committer) countReplicas() error {
 	if c.blind || c.silent || c.cfg.CheckLockSyncedSlaves.Count() > 0 || !c.counted.IsZero() && time.Since(c.counted) < recount {
@@ -310,6 +320,7 @@ func (c *committer) countReplicas() error {
 	switch {
 	case refusesCommand(err):
 		c.blind, c.count = true, 0
+		c.renounce()
 		c.log.Warn("the server refuses INFO, so that its replicas can't be counted: locks work without waiting for them, and a failover can lose them; "+
 			"grant +info, or set CheckLockSyncedSlaves to SyncedSlavesAtLeast(n)", "server", c.node.address, "answer", err)
 		return nil

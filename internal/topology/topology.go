@@ -167,6 +167,9 @@ func (t *Topology) Master(key string) *Node {
 	return l.master(config.Slot(key))
 }
 
+// MasterOf is Master for a slot; where there are none, any number does.
+func (t *Topology) MasterOf(slot uint16) *Node { return t.now.Load().master(slot) }
+
 // Masters gives all nodes that serve something.
 func (t *Topology) Masters() []*Node { return t.now.Load().masters }
 
