@@ -2,7 +2,6 @@ package lua
 
 import (
 	"context"
-	"strings"
 
 	"github.com/redis/rueidis"
 )
@@ -106,5 +105,5 @@ func (c Call[T]) Read(result rueidis.RedisResult) (T, error) {
 // IsNoScript tells whether a server did not know a script, and so has run nothing.
 func IsNoScript(err error) bool {
 	reply, ok := rueidis.IsRedisErr(err)
-	return ok && strings.HasPrefix(reply.Error(), "NOSCRIPT")
+	return ok && reply.IsNoScript()
 }

@@ -113,9 +113,16 @@ func (t *Topology) askCluster(ctx context.Context) (draft, error) {
 		return draft{}, err
 	}
 	var all claims
+	aliases := make(map[string]string)
 	for _, view := range views {
 		all.add(view)
+		for _, n := range view {
+			if n.redirect != "" && t.mapped(n.redirect) != n.address {
+				aliases[n.redirect] = n.address
+			}
+		}
 	}
+	t.aliases.Store(&aliases)
 	d := all.draft()
 	if len(d.masters) == 0 {
 		return draft{}, errors.New("no node of the cluster serves a slot; were the slots assigned (CLUSTER ADDSLOTS)?")
@@ -149,17 +156,12 @@ func (t *Topology) clusterNodes(ctx context.Context, n *Node) ([]clusterNode, er
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", n.address, err)
 	}
-	aliases := make(map[string]string)
 	for i, told := range view {
 		if told.unnamed {
 			continue // the address is that which was asked, and a redirect is completed in the same way
 		}
 		view[i].address = t.mapped(told.address)
-		if told.redirect != "" {
-			aliases[told.redirect] = view[i].address
-		}
 	}
-	t.addAliases(aliases)
 	return view, nil
 }
 

@@ -40,6 +40,7 @@ func TestRedirectsByAddressLeadToTheNodesThatAreDialledByName(t *testing.T) {
 		redistest.WithConfig("cluster-enabled", "yes"),
 		redistest.WithConfig("cluster-announce-ip", "127.0.0.1"),
 		redistest.WithConfig("cluster-announce-hostname", "redis.example"))
+	server.Do(t, "CLUSTER", "ADDSLOTSRANGE", "0", "16383")
 	_, port, err := net.SplitHostPort(server.Addr())
 	require.NoError(t, err)
 	for _, c := range []struct {
@@ -53,10 +54,10 @@ func TestRedirectsByAddressLeadToTheNodesThatAreDialledByName(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			top := bare(t, config.Config{Servers: config.Cluster("rediss://redis.example:" + port), NATMapper: c.mapper})
 			top.discover = top.askCluster
-			n := top.adopt("redis.example:"+port, func(context.Context, string) (rueidis.Client, error) { return server.Client(t), nil })
-			view, err := top.clusterNodes(t.Context(), n)
+			n := top.adopt("redis.example:"+port, func(context.Context) (rueidis.Client, error) { return server.Client(t), nil })
+			d, err := top.askCluster(t.Context())
 			require.NoError(t, err)
-			require.Equal(t, c.byName, view[0].address)
+			require.Equal(t, []string{c.byName}, d.masters)
 			require.Equal(t, c.byName, top.told(n, server.Addr()))
 			require.Equal(t, c.own, top.told(n, ":7"), "without a host it is the one that answered")
 			require.Equal(t, top.mapped("10.0.0.9:7"), top.told(n, "10.0.0.9:7"), "a node that no layout has told of yet")

@@ -31,7 +31,6 @@ func (t *Topology) Stir() {
 // follow is the follower's goroutine. A request that meets trouble makes it ask soon, and then, for a while, again and again; at
 // intervals that grow, so that an outage is no storm of questions for those that are well.
 func (t *Topology) follow() {
-	defer close(t.followed)
 	pace := backoff.NewExponentialBackOff(
 		backoff.WithInitialInterval(minGap), backoff.WithMaxInterval(time.Second), backoff.WithMaxElapsedTime(0))
 	timer := time.NewTimer(t.cfg.ScanInterval)
@@ -99,25 +98,23 @@ func (t *Topology) refresh(ctx context.Context) (changed bool, err error) {
 			})
 		}
 	}
-	t.retire(append(d.all, d.masters...))
+	t.retire(d.masters)
 	return changed, nil
 }
 
 // retire closes the connections of servers that nobody has named for a while. Those that the config names stay: where all servers have
 // gone and come again under other addresses, these are asked.
-func (t *Topology) retire(named []string) {
-	named = append(append(named, t.seeds()...), t.named...)
+func (t *Topology) retire(masters []string) {
+	named := slices.Concat(masters, t.seeds(), t.named)
 	var gone []*Node
 	t.mu.Lock()
 	for key, n := range t.nodes {
-		since, waiting := t.unseen[n]
 		switch {
 		case slices.Contains(named, key.address):
-			delete(t.unseen, n)
-		case !waiting:
-			t.unseen[n] = time.Now()
-		case time.Since(since) > retireAfter:
-			delete(t.unseen, n)
+			n.unseen = time.Time{}
+		case n.unseen.IsZero():
+			n.unseen = time.Now()
+		case time.Since(n.unseen) > retireAfter:
 			delete(t.nodes, key)
 			gone = append(gone, n)
 		}

@@ -28,8 +28,7 @@ func newFollowed(t *testing.T) *followed {
 		f.asked.Add(1)
 		return draft{masters: []string{f.master.Load().(string)}}, nil
 	}
-	f.following = true
-	go f.follow()
+	f.follower.Go(f.follow)
 	return f
 }
 
@@ -63,7 +62,7 @@ func TestEndOfAnOutageIsFoundOutWithinMoments(t *testing.T) {
 		f.meets(time.Minute)
 		f.master.Store("b:1")
 		f.meets(2 * time.Second) // the pace and its jitter
-		require.Equal(t, "b:1", f.Master("lock").Address())
+		require.Equal(t, "b:1", f.Master("lock").address)
 	})
 }
 

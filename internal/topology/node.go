@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"time"
 
 	"github.com/redis/rueidis"
 
@@ -15,13 +16,15 @@ import (
 type Node struct {
 	address string
 	as      role
-	dial    func(ctx context.Context, address string) (rueidis.Client, error)
+	dial    func(life context.Context) (rueidis.Client, error)
 	keep    bool // the connection is somebody else's and stays open
 	commits *committer
 	newHub  func(n *Node, sharded bool) *pubsub.Hub
 
 	life context.Context // ends with close
 	end  context.CancelFunc
+
+	unseen time.Time // since when no server names it any more; zero: one does. Guarded by Topology.mu
 
 	// mu guards the rest. It is never held while connecting.
 	mu     sync.Mutex
@@ -45,9 +48,6 @@ func (e *NotSentError) Error() string { return fmt.Sprintf("connect to %s: %v", 
 func (e *NotSentError) Unwrap() error { return e.Err }
 
 func (n *Node) notSent(err error) error { return &NotSentError{n.address, n.as == sentinelRole, err} }
-
-// Address is what was dialled.
-func (n *Node) Address() string { return n.address }
 
 // conn gives the connection for requests, and makes it where there is none. ctx bounds the wait and not the connecting, which others may
 // wait for too; that has ConnectTimeout.
@@ -89,7 +89,7 @@ func (n *Node) conn(ctx context.Context) (rueidis.Client, error) {
 }
 
 func (n *Node) connect(made chan struct{}) {
-	client, err := n.dial(n.life, n.address)
+	client, err := n.dial(n.life)
 	n.mu.Lock()
 	late := n.closed
 	if !late {

@@ -24,8 +24,8 @@ func bare(t *testing.T, cfg config.Config) *Topology {
 	cfg, err := cfg.WithDefaults()
 	require.NoError(t, err)
 	top := &Topology{
-		cfg: cfg, log: slog.New(slog.DiscardHandler), stirred: make(chan struct{}, 1), followed: make(chan struct{}),
-		nodes: make(map[nodeKey]*Node), unseen: make(map[*Node]time.Time),
+		cfg: cfg, log: slog.New(slog.DiscardHandler), stirred: make(chan struct{}, 1),
+		nodes: make(map[nodeKey]*Node),
 	}
 	top.life, top.end = context.WithCancel(context.Background())
 	top.now.Store(&layout{})
@@ -34,7 +34,7 @@ func bare(t *testing.T, cfg config.Config) *Topology {
 }
 
 // adopt makes a node whose connections a function makes.
-func (t *Topology) adopt(address string, dial func(ctx context.Context, address string) (rueidis.Client, error)) *Node {
+func (t *Topology) adopt(address string, dial func(context.Context) (rueidis.Client, error)) *Node {
 	n := t.newNode(address, dataRole, dial)
 	t.nodes[nodeKey{address, dataRole}] = n
 	return n
@@ -49,9 +49,9 @@ func TestConnectingGoesOnWhenItsQuestionIsNotWaitedForAnyMore(t *testing.T) {
 	begun, open := make(chan struct{}), make(chan struct{})
 	reach := sync.OnceFunc(func() { close(open) })
 	t.Cleanup(reach)
-	distant := top.adopt(slow.Addr(), func(_ context.Context, address string) (rueidis.Client, error) {
+	distant := top.adopt(slow.Addr(), func(context.Context) (rueidis.Client, error) {
 		o := slow.ClientOption()
-		o.InitAddress, o.ForceSingleClient, o.DisableRetry, o.PipelineMultiplex = []string{address}, true, true, -1
+		o.InitAddress, o.ForceSingleClient, o.DisableRetry, o.PipelineMultiplex = []string{slow.Addr()}, true, true, -1
 		o.DialCtxFn = func(ctx context.Context, address string, d *net.Dialer, _ *tls.Config) (net.Conn, error) {
 			if dialled.Swap(true) && !anew.Swap(true) { // a handshake that takes long
 				close(begun)
@@ -72,7 +72,9 @@ func TestConnectingGoesOnWhenItsQuestionIsNotWaitedForAnyMore(t *testing.T) {
 	slow.KillAllClients(t)
 	asked := []*Node{top.node(quick.Addr(), dataRole), distant}
 	for !anew.Load() { // until the client has noticed that its connection is gone
-		roles, err := gather(top.life, asked, nil, top.roleOf, always)
+		ctx, cancel := context.WithCancel(t.Context())
+		roles, err := gather(ctx, asked, nil, patient(top.roleOf), always)
+		cancel() // as a refresh does when it has what it wants
 		require.NoError(t, err)
 		require.NotEmpty(t, roles)
 	}
@@ -98,7 +100,7 @@ func TestOnlyOwnConnectionsAreClosedWhenTheyComeTooLate(t *testing.T) {
 	for _, borrowed := range []bool{true, false} {
 		top := bare(t, config.Config{Servers: config.External()})
 		client, started := &unclosable{}, make(chan struct{})
-		n := top.adopt("a:1", func(life context.Context, _ string) (rueidis.Client, error) {
+		n := top.adopt("a:1", func(life context.Context) (rueidis.Client, error) {
 			close(started)
 			<-life.Done() // the node is being closed
 			return client, nil
@@ -123,7 +125,7 @@ func TestQueuedCommitIsTakenBackWhenItsCallerGivesUp(t *testing.T) {
 	started, open := make(chan struct{}), make(chan struct{})
 	reach := sync.OnceFunc(func() { close(open) })
 	t.Cleanup(reach)
-	n := top.adopt(server.Addr(), func(context.Context, string) (rueidis.Client, error) {
+	n := top.adopt(server.Addr(), func(context.Context) (rueidis.Client, error) {
 		close(started)
 		<-open
 		return server.Client(t), nil
@@ -134,7 +136,7 @@ func TestQueuedCommitIsTakenBackWhenItsCallerGivesUp(t *testing.T) {
 	}
 	first := make(chan error, 1)
 	go func() { first <- commit(t.Context(), "first") }()
-	<-started // it has left the queue
+	<-started // the connection that it waits for is on its way
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
 	var unsent *NotSentError
@@ -151,7 +153,7 @@ func TestQueuedCommitIsTakenBackWhenItsCallerGivesUp(t *testing.T) {
 func TestCommitOnItsWayIsInDoubtWhenItsCallerGivesUp(t *testing.T) {
 	server := redistest.Start(t)
 	top := bare(t, config.Config{Servers: config.MasterSlave(server.URL())})
-	n := top.adopt(server.Addr(), func(context.Context, string) (rueidis.Client, error) { return server.Client(t), nil })
+	n := top.adopt(server.Addr(), func(context.Context) (rueidis.Client, error) { return server.Client(t), nil })
 	commit := func(ctx context.Context) error {
 		_, err := n.commits.commit(ctx, lua.Acquire("a", "b", "c", time.Minute, false), false)
 		return err

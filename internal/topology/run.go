@@ -3,7 +3,6 @@ package topology
 import (
 	"context"
 	"errors"
-	"maps"
 	"net"
 	"strings"
 	"sync"
@@ -98,22 +97,10 @@ func (t *Topology) told(from *Node, address string) string {
 	return t.mapped(address)
 }
 
-// addAliases notes by which addresses the nodes of a cluster are dialled that redirects call by others.
-func (t *Topology) addAliases(more map[string]string) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	all := make(map[string]string)
-	if known := t.aliases.Load(); known != nil {
-		maps.Copy(all, *known)
-	}
-	maps.DeleteFunc(more, func(redirect, address string) bool { return all[redirect] == address })
-	if len(more) > 0 {
-		maps.Copy(all, more)
-		t.aliases.Store(&all)
-	}
+func isTryAgain(err error) bool {
+	reply, ok := rueidis.IsRedisErr(err)
+	return ok && reply.IsTryAgain()
 }
-
-func isTryAgain(err error) bool { return says(err, "TRYAGAIN") }
 
 // Unsettled tells that a request's slot is just moving to another node, and that [Run] would follow it.
 func Unsettled(err error) bool { return says(err, "ASK") || says(err, "TRYAGAIN") }
@@ -139,9 +126,6 @@ func sleepWithin(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// errLeft is a request that was on its way when its server left the topology.
-var errLeft = errors.New("the connection was closed: the server has left the topology")
-
 // noticed looks at a failure for what it says of the layout, and returns it.
 func (t *Topology) noticed(err error) error {
 	if errors.Is(err, ErrNotReplicated) {
@@ -151,7 +135,7 @@ func (t *Topology) noticed(err error) error {
 	if !ok {
 		t.Stir()
 		if errors.Is(err, rueidis.ErrClosing) && t.life.Err() == nil {
-			return errLeft
+			return errRetired
 		}
 		return err
 	}
@@ -175,7 +159,7 @@ func RunAll[T any](ctx context.Context, t *Topology, calls []lua.Call[T]) []lua.
 		due[n] = append(due[n], i)
 	}
 	for hop := 0; len(due) > 0; hop++ {
-		r := round[T]{topology: t, calls: calls, results: results, hop: hop, last: hop == maxHops, next: make(map[*Node][]int)}
+		r := round[T]{topology: t, calls: calls, results: results, hop: hop, next: make(map[*Node][]int)}
 		var all sync.WaitGroup
 		for n, of := range due {
 			if len(due) == 1 {
@@ -207,7 +191,6 @@ type round[T any] struct {
 	calls    []lua.Call[T]
 	results  []lua.Result[T] // each element belongs to the one send that has its call
 	hop      int             // 0: the master that the layout names
-	last     bool            // nothing is sent on any more
 
 	mu   sync.Mutex
 	next map[*Node][]int // guarded by mu: what was sent elsewhere
@@ -223,7 +206,7 @@ func (r *round[T]) send(ctx context.Context, n *Node, of []int) {
 			continue
 		}
 		target, asking := r.topology.redirected(n, result.Err)
-		if target == nil || asking || r.last {
+		if target == nil || asking || r.hop == maxHops {
 			result.Err = r.topology.noticed(result.Err)
 			if r.hop > 0 {
 				result.Err = &elsewhereError{result.Err}

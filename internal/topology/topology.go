@@ -6,7 +6,6 @@ import (
 	"log/slog"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/redis/rueidis"
 
@@ -26,19 +25,17 @@ type Topology struct {
 	proxied bool // one address, and slots behind it
 
 	now     atomic.Pointer[layout]
-	aliases atomic.Pointer[map[string]string] // how redirects call the nodes of a cluster: the address that is dialled
+	aliases atomic.Pointer[map[string]string] // of the nodes that redirects call otherwise: the address that is dialled
 
-	life      context.Context
-	end       context.CancelFunc
-	stirred   chan struct{} // capacity one: the layout may be out of date
-	named     []string      // servers that others told of: replicas, or sentinels; the follower's
-	followed  chan struct{} // closed when the follower has ended
-	following bool
+	life     context.Context
+	end      context.CancelFunc
+	stirred  chan struct{} // capacity one: the layout may be out of date
+	named    []string      // servers that others told of: replicas, or sentinels; the follower's
+	follower sync.WaitGroup
 
 	// mu guards the table of nodes. It is never held over network I/O.
-	mu     sync.Mutex
-	nodes  map[nodeKey]*Node
-	unseen map[*Node]time.Time // nodes that no server names any more, and since when
+	mu    sync.Mutex
+	nodes map[nodeKey]*Node
 }
 
 // nodeKey tells a sentinel from a data server, which could stand at the same address only by mistake.
@@ -59,8 +56,8 @@ type Options struct {
 // opening only. cfg has its defaults filled in.
 func Open(ctx context.Context, cfg config.Config, o Options) (*Topology, error) {
 	t := &Topology{
-		cfg: cfg, log: o.Log, changed: o.Changed, stirred: make(chan struct{}, 1), followed: make(chan struct{}),
-		nodes: make(map[nodeKey]*Node), unseen: make(map[*Node]time.Time),
+		cfg: cfg, log: o.Log, changed: o.Changed, stirred: make(chan struct{}, 1),
+		nodes: make(map[nodeKey]*Node),
 	}
 	t.life, t.end = context.WithCancel(context.Background())
 	t.now.Store(&layout{})
@@ -93,8 +90,7 @@ func (t *Topology) open(ctx context.Context, borrowed rueidis.Client) error {
 	if err := t.probeSharded(ctx); err != nil {
 		return err
 	}
-	t.following = true
-	go t.follow()
+	t.follower.Go(t.follow)
 	return nil
 }
 
@@ -103,7 +99,7 @@ func (t *Topology) borrow(ctx context.Context, client rueidis.Client) error {
 	if client.Mode() == rueidis.ClientModeCluster {
 		return errors.New("the rueidis client is that of a cluster; give its addresses by config.Cluster instead, so that slots can be followed")
 	}
-	n := t.newNode("the given client", dataRole, func(context.Context, string) (rueidis.Client, error) { return client, nil })
+	n := t.newNode("the given client", dataRole, func(context.Context) (rueidis.Client, error) { return client, nil })
 	n.keep = true
 	t.nodes[nodeKey{n.address, dataRole}] = n
 	t.now.Store(single(n))
@@ -118,8 +114,8 @@ func (t *Topology) node(address string, as role) *Node {
 	n := t.nodes[key]
 	if n == nil {
 		network := t.cfg.Servers.Addresses()[0].Network
-		n = t.newNode(address, as, func(ctx context.Context, address string) (rueidis.Client, error) {
-			return dial(ctx, t.cfg, network, address, as)
+		n = t.newNode(address, as, func(life context.Context) (rueidis.Client, error) {
+			return dial(life, t.cfg, network, address, as)
 		})
 		t.nodes[key] = n
 		if t.life.Err() != nil { // after Close nobody would close it
@@ -130,7 +126,7 @@ func (t *Topology) node(address string, as role) *Node {
 	return n
 }
 
-func (t *Topology) newNode(address string, as role, dial func(context.Context, string) (rueidis.Client, error)) *Node {
+func (t *Topology) newNode(address string, as role, dial func(context.Context) (rueidis.Client, error)) *Node {
 	n := &Node{address: address, as: as, dial: dial, newHub: t.newHub}
 	n.life, n.end = context.WithCancel(context.Background()) // not with the topology: hubs take leave before it ends
 	n.commits = newCommitter(n, t.cfg, t.log)
@@ -207,9 +203,7 @@ func (t *Topology) knowsSharded(ctx context.Context, n *Node) (bool, error) {
 // Close ends all connections, and the follower. What is on its way fails.
 func (t *Topology) Close() {
 	t.end()
-	if t.following {
-		<-t.followed
-	}
+	t.follower.Wait()
 	t.mu.Lock()
 	nodes := make([]*Node, 0, len(t.nodes))
 	for _, n := range t.nodes {
