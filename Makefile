@@ -54,7 +54,7 @@ check-gofmt:
 # With -race, so that the packages compiled for vetting are those that the tests use; with the tags, so that what
 # they hide is at least compiled.
 check-vet:
-	@go vet -race -tags soak,crowd,contract ./...
+	@go vet -race -tags soak,crowd,contract,downloads ./...
 	@go -C tools vet -race ./...
 	@go -C bench vet -race ./...
 
@@ -62,11 +62,16 @@ check-lua:
 	@scripts/setup.sh luacheck
 	@luacheck --quiet --no-color .
 
+# A skip fails here as well.
 test-tools:
-	@go -C tools test -race -vet=off ./...
+	@mkdir -p $(BUILD)
+	@cd tools && go tool gotestsum --format pkgname --format-hide-empty-pkg --jsonfile ../$(BUILD)/tools.json -- -race -vet=off ./...
+	@go -C tools run ./testaudit -allow allowed-skips.txt ../$(BUILD)/tools.json
 
 test-bench:
-	@go -C bench test -race -vet=off ./...
+	@mkdir -p $(BUILD)
+	@cd bench && go tool -modfile=../tools/go.mod gotestsum --format pkgname --format-hide-empty-pkg --jsonfile ../$(BUILD)/bench.json -- -race -vet=off ./...
+	@go -C tools run ./testaudit -allow allowed-skips.txt ../$(BUILD)/bench.json
 
 lint: check ## the checks and golangci-lint (its first build takes minutes)
 	@unformatted=$$($(TOOL) gofumpt -l .); if [ -n "$$unformatted" ]; then \
@@ -90,7 +95,7 @@ demo: ## see one lock pass between workers; ARGS=--java adds a JVM
 scripts: ## list the Lua scripts that Redlatch runs on the server
 	@go run ./cmd/redlatch scripts $(ARGS)
 
-interop: ## Go and a real Redisson JVM on one Redis: a line for each direction and topic; crowds of processes too
+interop: ## Go and a real Redisson JVM on one Redis, a cluster, below sentinels: a line for each topic; crowds of processes too
 	@scripts/setup.sh go cc redis java maven
 	@go test -json -race -count=1 -p 1 -timeout 30m -tags crowd $(ARGS) ./interop/... | go -C tools run ./interoptable
 

@@ -19,13 +19,13 @@ import (
 	"github.com/redlatch/redlatch/rwlock"
 )
 
-// aclRule is the rule that docs/operations.md recommends, without the words that make it a command.
-func aclRule(t *testing.T) []string {
+// aclRule is the rule that docs/operations.md recommends for a user, without the words that make it a command.
+func aclRule(t *testing.T, user string) []string {
 	t.Helper()
 	text, err := os.ReadFile("docs/operations.md")
 	require.NoError(t, err)
-	rule := regexp.MustCompile(`(?m)^ACL SETUSER locks (.*)$`).FindSubmatch(text)
-	require.NotNil(t, rule, "docs/operations.md has no rule")
+	rule := regexp.MustCompile(`(?m)^ACL SETUSER ` + user + ` (.*)$`).FindSubmatch(text)
+	require.NotNil(t, rule, "docs/operations.md has no rule for %s", user)
 	return strings.Fields(string(rule[1]))
 }
 
@@ -51,6 +51,9 @@ func TestRecommendedACLIsEnough(t *testing.T) {
 		"Sentinel": func(t *testing.T) (config.Servers, []*redistest.Node) {
 			t.Helper()
 			s := redistest.StartSentinel(t, redistest.WithReplicas(1))
+			for _, n := range s.Sentinels() {
+				n.Do(t, append([]string{"ACL", "SETUSER", "watcher"}, aclRule(t, "watcher")...)...)
+			}
 			return config.Sentinel(s.MasterName(), s.Addresses()...), s.Nodes()
 		},
 	}
@@ -59,7 +62,7 @@ func TestRecommendedACLIsEnough(t *testing.T) {
 			t.Parallel()
 			servers, nodes := start(t)
 			for _, n := range nodes {
-				n.Do(t, append([]string{"ACL", "SETUSER", "locks"}, aclRule(t)...)...)
+				n.Do(t, append([]string{"ACL", "SETUSER", "locks"}, aclRule(t, "locks")...)...)
 			}
 			logs := &logBook{}
 			cfg := config.Config{Servers: servers, Username: "locks", Password: "password", ClientName: "acl", LockWatchdogTimeout: lively()}
@@ -67,7 +70,7 @@ func TestRecommendedACLIsEnough(t *testing.T) {
 				cfg.PlainAndSharded = true
 			}
 			if name == "Sentinel" {
-				cfg.SentinelUsername, cfg.SentinelPassword = "", ""
+				cfg.SentinelUsername, cfg.SentinelPassword = "watcher", "password"
 			}
 			for _, kind := range everyKind() {
 				takeAndPassOn(t, cfg, logs, kind)

@@ -20,7 +20,7 @@ func NewHold(name string, h engine.Holder) *Hold { return &Hold{h, name} }
 // its owner is released.
 //
 // It frees the lock also when ctx has ended already. ctx is looked at between requests to the server, each of which is bounded by
-// config.Config.Timeout: when it ends after a request has failed, Unlock returns the error and goes on in the background.
+// config.Config.Timeout, and a hand-off that replicas must acknowledge by twice SlavesSyncTimeout more: when it ends after a request has failed, Unlock returns the error and goes on in the background.
 //
 // ErrLost says that the lock had ended before; what may still have been on the server is freed then. After any other error the lock is
 // free already (only the waiters could not be told), or will be as soon as the server can be reached, or by its TTL at the latest: the error says which. The

@@ -20,10 +20,11 @@ type Locker interface {
 	// held: a grant that comes too late is given back before Lock returns, and where that is not possible, in the background.
 	//
 	// ctx governs the waiting, not the hold, except that the hold's context descends from it. It is looked at between requests to
-	// the server, so that Lock returns one command timeout after its end at the latest.
+	// the server, so that Lock returns one command timeout after its end at the latest, and where replicas are waited for twice
+	// config.Config.SlavesSyncTimeout more.
 	//
 	// Errors: ErrNotAcquired when a wait limit is over, the end of ctx, ErrClosed, ErrReentry, ErrWrongType, ErrBadName, or what
-	// the server or the network said after the configured number of attempts.
+	// the server or the network said when trying again has not helped, see the package documentation.
 	Lock(ctx context.Context, opts ...AcquireOption) (*Hold, error)
 
 	// TryLock makes one attempt and returns ErrNotAcquired when the lock is not free; with WithWait it waits that long. All else

@@ -29,7 +29,7 @@
 //
 // # Failure handling
 //
-// As described in package redlatch, and for a lock of another kind in package rlock. A waiter behind a head that may be dead asks again when the head is to be dropped, and not
-// before. Queue and times of death have no TTL; after a crash of everybody they stay, and the first that comes later clears them
+// As described in package redlatch, and for a lock of another kind in package rlock. A waiter behind a head that may be dead asks again
+// when the head is to be dropped, and while the lock is free after a second at the latest. Queue and times of death have no TTL; after a crash of everybody they stay, and the first that comes later clears them
 // as their times pass.
 package fairlock

@@ -125,12 +125,12 @@ func (on *topology) lend(t *testing.T) *site {
 	if on == alone {
 		return siteOf(redistest.Start(t))
 	}
-	if on == sentinels {
+	s := on.take()
+	if s == nil && on == sentinels {
 		able, err := redistest.HasSentinel(t.Context(), redisproc.Default)
 		require.NoError(t, err)
 		require.True(t, able, "the server program cannot be a sentinel: install another, or name one that can by %s", redisproc.EnvVersion)
 	}
-	s := on.take()
 	if s == nil {
 		ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
 		defer cancel()
@@ -172,7 +172,7 @@ func (on *topology) end() error {
 	return errors.Join(errs...)
 }
 
-// choice says which topics run on which topologies.
+// chooses says which topics run on which topologies.
 //
 // REDLATCH_TOPOLOGY names the one to run on, in place of all. REDLATCH_TOPICS is a regular expression of the topics to run, whatever the
 // topology; without it all run on one redis-server, and on the others with the build tag crowd all and else these.

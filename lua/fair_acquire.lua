@@ -17,7 +17,7 @@
 -- sent away for more than a second then.
 --
 -- now is the server's, so that no client's wrong clock declares a live waiter dead. A waiter behind a head that may be
--- dead is told to come back when the head is to be dropped, although the lock is free: otherwise it would have to spin.
+-- dead is told to come back when the head is to be dropped, or after that second: otherwise it would have to spin.
 
 local lock, queue, timeouts, latch = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local lease, owner, wait = ARGV[1], ARGV[2], tonumber(ARGV[3])

@@ -29,11 +29,11 @@ func fencedHandOver(from, to string) func(*site) request {
 	}
 }
 
-// takenWith is an acquisition with that token.
 func fencedForget(last int64) func(*site) request {
 	return func(s *site) request { return untyped(lua.FencedForget(s.lock, s.token, last)) }
 }
 
+// takenWith is an acquisition with that token.
 func takenWith(token int64) lua.Grant { return lua.Grant{Acquired: true, Token: token} }
 
 func TestFencedAcquire(t *testing.T) {

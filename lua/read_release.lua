@@ -7,7 +7,7 @@
 -- ARGV[1]  owner    field of the owner
 -- ARGV[2]  count    hold count that is left after this release
 -- ARGV[3]  publish  PUBLISH, SPUBLISH, or both with a space between
--- reply    nil      the owner does not hold the read side; when there is no lock at all, the waiters were woken
+-- reply    nil      the owner does not hold the read side; when there is no read/write lock, the waiters were woken
 -- reply    0        released; readers or a writer remain
 -- reply    1        freed
 -- reply    string   freed, but the server refused the message: its words

@@ -7,7 +7,7 @@
 -- ARGV[2]  count    hold count that is left after this release
 -- ARGV[3]  lease    milliseconds that a lock which stays held gets as its TTL
 -- ARGV[4]  publish  PUBLISH, SPUBLISH, or both with a space between
--- reply    nil      the owner does not hold the write side; when there is no lock at all, the waiters were woken
+-- reply    nil      the owner does not hold the write side; when there is no read/write lock, the waiters were woken
 -- reply    0        still held, count times
 -- reply    1        freed, or left to this owner's read holds: readers may enter
 -- reply    string   as 1, but the server refused the message: its words

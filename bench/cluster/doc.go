@@ -6,6 +6,6 @@
 //   - 2ms, 10ms: many locks without a lease, each round trip taking so much longer. How many are lost, how long it takes to renew all of
 //     them once, what one costs in memory.
 //
-// It ends with status 1 when Redlatch misses what it promises: a lock lost on a healthy node or under latency, a TTL below half the watchdog
-// timeout on a healthy node, a round of more than 2 s at 2 ms.
+// It ends with status 1 when Redlatch misses what it promises: a lock lost on a healthy node or under latency (or its holder told so), a TTL below half the
+// watchdog timeout on a healthy node, a holder on the frozen node who was not told, a round of more than 2 s at 2 ms.
 package main

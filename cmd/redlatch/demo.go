@@ -56,7 +56,7 @@ redis-server, since Redisson needs one. Ctrl-C ends it early.`,
 	cmd.Flags().BoolVar(&o.Crash, "crash", true, "let one worker crash while it holds the lock")
 	cmd.Flags().BoolVar(&o.Java, "java", false, "let a JVM with a real Redisson contend, too (needs a JDK 17 and Maven)")
 	cmd.Flags().StringVar(&f.kind, "kind", "plain", "`kind` of lock: "+demo.KindNames())
-	cmd.Flags().StringVar(&o.Name, "name", "", "`name` of the lock (default "+demoLock+", with --redis "+demoLockShared+")")
+	cmd.Flags().StringVar(&o.Name, "name", "", "`name` of the lock (default "+demoLock+", with --redis or --config "+demoLockShared+")")
 	cmd.Flags().BoolVar(&f.plain, "plain", false, "print a line for each event, as when the output is no terminal")
 	cmd.Flags().BoolVar(&f.asJSON, "json", false, "print a JSON object for each event and for the verdict")
 	cmd.MarkFlagsMutuallyExclusive("plain", "json")

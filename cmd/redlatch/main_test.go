@@ -94,7 +94,7 @@ type tool struct {
 	cmd    *exec.Cmd
 	out    *bufio.Scanner // its and its child's stdout
 	errors *bytes.Buffer  // its and its child's stderr, to be read after the end
-	notes  *bufio.Scanner // the same, to be read while it runs; nil unless it was asked for
+	notes  *bufio.Scanner // the same, to be read while it runs
 	in     io.WriteCloser
 }
 

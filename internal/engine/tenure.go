@@ -77,7 +77,7 @@ func (e *Engine) forgetLocked(t *tenure) {
 var errTurn = errors.New("another call of the same owner is still waiting for the server's answer")
 
 // take waits for the tenure's turn, until done is closed; nil waits however long it takes: one request and its settling, each
-// bounded by the command timeout, for everybody who stands before.
+// bounded by the command timeout (and a grant by the waiting for replicas), for everybody who stands before.
 func (t *tenure) take(done <-chan struct{}) bool {
 	mu := &t.engine.mu
 	mu.Lock()

@@ -14,12 +14,14 @@
 //
 // # Node
 //
-// A node is one server, with connections of its own: one for requests, one for messages, one for what replicas must acknowledge. A node
+// A node is one server, with connections of its own: one for requests, one for messages (two where
+// they come both ways), one for what replicas must acknowledge. A node
 // that is slow or dead keeps nobody waiting but those who ask for its own slots.
 //
 // # Replication
 //
-// What replicas must acknowledge goes over a connection that carries nothing else. Whatever stands in the queue when the connection is
+// What replicas must acknowledge goes over a connection that carries nothing else but the question for their number. A master that has none, or
+// that refuses to wait for them, is asked on the shared one. Whatever stands in the queue when the connection is
 // free goes out in one pipeline with one WAIT at its end (group commit), since WAIT covers all that was written before it.
 //
 // # Trouble

@@ -43,7 +43,7 @@ var selection = []string{
 type difference struct {
 	name         string
 	what, reason string
-	workaround   string   // "" where nothing has to be done
+	workaround   string   // also that nothing has to be done
 	topics       []string // patterns of the topics that show it; none where the tests run with the workaround
 	says         string   // what the failure of such a topic says; any other failure is not the known one
 	from, before string   // the releases: from this one on, and before that one; "" is no bound
