@@ -11,7 +11,7 @@ import (
 // Grant is the reply to an attempt to take a lock.
 type Grant struct {
 	Acquired bool
-	TTL      time.Duration // when not acquired: how long the lock may still be held; negative when it has no TTL
+	TTL      time.Duration // when not acquired: how long the lock may still be held; -1 ms when it has no TTL, -2 ms when it has just gone
 	Token    int64         // fencing token of this acquisition, 0 where the kind has none
 }
 

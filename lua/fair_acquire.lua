@@ -10,7 +10,8 @@
 -- ARGV[4]  stand     1 to stand in the queue, 0 to ask only
 -- ARGV[5]  strict    1 to refuse a lock of another kind, 0 to wait for it as Redisson does
 -- reply    nil       taken: the owner's count is 1
--- reply    integer   not taken: milliseconds until it is worth asking again without a message, -1 when not known
+-- reply    integer   not taken: milliseconds until it is worth asking again without a message, -1 when not known, -2 when
+--                    the lock has expired while the script ran, where the server's clock goes on meanwhile (miniredis)
 -- reply    error     WRONGTYPE and what the hash is instead; nothing was changed
 --
 -- While the lock is free the one whose turn it is will have it in a moment, which moves the times of death: so nobody is
@@ -86,7 +87,7 @@ if head and head ~= owner then
         end
     end
 end
-if ask < 0 then
-    return -1
+if fields == 0 and ask < 0 then
+    return -1 -- the head has no time of death
 end
 return ask

@@ -182,8 +182,8 @@ func (a *acquisition) sleep(w *waiter, ttl time.Duration) error {
 func (e *Engine) napFor(ttl time.Duration) time.Duration {
 	poll := e.cfg.FallbackPoll
 	nap := poll - poll/5 + rand.N(2*poll/5+1)
-	if ttl >= 0 {
-		nap = min(nap, ttl+time.Millisecond) // Redis expires a key at the end of its last millisecond
+	if ttl != -time.Millisecond { // it has a TTL
+		nap = min(nap, max(ttl, 0)+time.Millisecond) // Redis expires a key at the end of its last millisecond
 	}
 	return nap
 }
