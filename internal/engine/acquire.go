@@ -454,11 +454,13 @@ func (a *acquisition) standDown() {
 	}
 	defer t.give()
 	if leave, due := e.leaving(t); due {
-		if _, err := call(e, leave); err != nil {
+		_, by, err := callBy(e, leave)
+		if err != nil {
 			e.owe(t, "")
 			return
 		}
 		t.stands = false
+		e.outlast(t, by, t.wait)
 	}
 }
 

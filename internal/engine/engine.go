@@ -228,6 +228,14 @@ func callOne[T any](e *Engine, timeout time.Duration, c lua.Call[T]) (T, error) 
 	return v, e.failed(err)
 }
 
+// callBy is call, and gives the node that has answered.
+func callBy[T any](e *Engine, c lua.Call[T]) (T, *topology.Node, error) {
+	ctx, cancel := context.WithTimeout(e.life, e.cfg.Timeout)
+	defer cancel()
+	v, by, err := topology.RunBy(ctx, e.servers, c)
+	return v, by, e.failed(err)
+}
+
 // commit is call for what takes a lock, of which replicas have to know where there are some. The time for that comes on top, twice, since
 // the request may have to wait for those before it. With ErrNotReplicated the lock was granted, and is to be given back.
 func commit(e *Engine, c lua.Call[lua.Grant]) (lua.Grant, error) {

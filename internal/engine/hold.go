@@ -283,7 +283,7 @@ func (h *Hold) Unlock(ctx context.Context) error {
 // unlockLater releases a hold whose turn did not come before ctx ended: it ends here, and on the server in the background.
 func (h *Hold) unlockLater(ctx context.Context, t *tenure) error {
 	left := h.leave()
-	h.engine.oweFor(t, "", 0)
+	h.engine.oweFor(t, "", 0, 0)
 	if !left {
 		return h.Err()
 	}

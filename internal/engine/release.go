@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/redlatch/redlatch/internal/topology"
 	"github.com/redlatch/redlatch/lua"
 )
 
@@ -27,8 +28,9 @@ func (e *Engine) releaseOnce(t *tenure, doubt bool) error {
 		}
 		e.mu.Unlock()
 
-		reply, err := call(e, t.lock.Kind.Release(t.target(latch, t.lease), left))
+		reply, by, err := callBy(e, t.lock.Kind.Release(t.target(latch, t.lease), left))
 		if err == nil {
+			e.outlast(t, by, 0)
 			return e.concludeRelease(t, sent, end, reply, doubt)
 		}
 		if ranNothing(err) {
@@ -44,6 +46,7 @@ func (e *Engine) releaseOnce(t *tenure, doubt bool) error {
 			return err
 		case count == 0:
 			// It took effect, or the lock was gone before: of a release whose answer was lost nobody can tell, nor needs to.
+			e.outlast(t, e.masterOf(t), 0)
 			return e.concludeRelease(t, sent, end, lua.Release{}, true)
 		case again:
 			e.close(t)
@@ -52,6 +55,24 @@ func (e *Engine) releaseOnce(t *tenure, doubt bool) error {
 		// It took effect, and is barred now. The same request can be made anew, and tells the rest.
 	}
 }
+
+// outlast sees to it that a failover does not bring back an owner that has left: if the master dies before replicas have got that, it
+// becomes a debt, so that the next master is asked whom it knows, and tells the waiters. stood is for how long the owner would still count as alive in the
+// queue that it has left; 0 when it stood in none. The tenure's turn must be taken.
+func (e *Engine) outlast(t *tenure, by *topology.Node, stood time.Duration) {
+	if by == nil || !e.servers.Replicates() || t.count() > 0 { // who still holds says how often with the next release
+		return
+	}
+	l, o, lease := t.lock, t.owner, t.lease
+	by.Outlast(l.latch(e.latches.next()), time.Now().Add(max(lease, stood, e.cfg.LockWatchdogTimeout)), func() {
+		returned := e.join(l, o)
+		e.oweFor(returned, "", lease, stood)
+		e.part(returned)
+	})
+}
+
+// masterOf is the node that has a tenure's lock now; nil when nobody does.
+func (e *Engine) masterOf(t *tenure) *topology.Node { return e.servers.MasterOf(t.lock.slot) }
 
 // concludeRelease draws the conclusion for the holds that are left.
 func (e *Engine) concludeRelease(t *tenure, sent, end time.Time, reply lua.Release, doubt bool) error {

@@ -42,12 +42,14 @@ type debt struct {
 	// until is when the lease of the request is over at the latest, if it takes effect today: a server that refuses to settle is not
 	// asked any longer than that.
 	until time.Time
+	// stood is for how long the owner counts as alive in a queue where it may stand, though it has left; 0 when it can't.
+	stood time.Duration
 }
 
 // owe notes a debt. An empty latch stands for no request in particular: the owner's count has to be looked at.
-func (e *Engine) owe(t *tenure, latch string) { e.oweFor(t, latch, t.lease) }
+func (e *Engine) owe(t *tenure, latch string) { e.oweFor(t, latch, t.lease, 0) }
 
-func (e *Engine) oweFor(t *tenure, latch string, lease time.Duration) {
+func (e *Engine) oweFor(t *tenure, latch string, lease, stood time.Duration) {
 	if latch == "" {
 		latch = e.latches.next()
 	}
@@ -60,7 +62,7 @@ func (e *Engine) oweFor(t *tenure, latch string, lease time.Duration) {
 		stir(e.debtCame)
 	}
 	lease = max(lease, e.cfg.LockWatchdogTimeout)
-	t.debts = append(t.debts, debt{latch, time.Now().Add(lease + e.cfg.Timeout)})
+	t.debts = append(t.debts, debt{latch, time.Now().Add(max(lease, stood) + e.cfg.Timeout), stood})
 }
 
 // paidLocked takes the first n debts off a tenure.
@@ -77,12 +79,15 @@ func (e *Engine) paidLocked(t *tenure, n int) {
 	e.stirLocked()
 }
 
-// asks are the requests that settle a tenure's debts.
+// asks are the requests that settle a tenure's debts. The tenure's turn must be taken.
 func (e *Engine) asks(t *tenure) (asks []lua.Call[int], debts []debt) {
 	e.mu.Lock()
 	debts = append(debts, t.debts...)
 	e.mu.Unlock()
 	for _, d := range debts {
+		if d.stood > 0 && !t.stands {
+			t.stands, t.wait = true, d.stood
+		}
 		asks = append(asks, lua.Settle(t.place.key, t.lock.latch(d.latch), t.place.field, barFor))
 	}
 	return asks, debts
@@ -340,7 +345,8 @@ func (e *Engine) pay(t *tenure, debts []debt, answers []lua.Result[int]) (extra 
 	}
 	all := paid == len(debts)
 	extra = extra && all
-	if all && (extra || t.mustLeaveLocked()) {
+	over := all && !extra && !t.mustLeaveLocked()
+	if all && !over {
 		paid--
 	}
 	e.paidLocked(t, paid)
@@ -349,6 +355,9 @@ func (e *Engine) pay(t *tenure, debts []debt, answers []lua.Result[int]) (extra 
 	if refusal != nil {
 		e.log.Warn("a request in doubt could not be settled; if it took effect, its lock has expired by now",
 			"lock", t.lock.Name, "owner", t.place.field, "error", describe(refusal))
+	}
+	if over {
+		e.outlast(t, e.masterOf(t), 0)
 	}
 	return extra
 }
@@ -380,8 +389,11 @@ func (e *Engine) correctAll(tenures []*tenure) {
 		if result.Err == nil {
 			e.paidLocked(of[i], 1)
 		}
-		of[i].passLocked()
 		e.mu.Unlock()
+		if result.Err == nil {
+			e.outlast(of[i], e.masterOf(of[i]), 0)
+		}
+		of[i].give()
 	}
 }
 
@@ -404,6 +416,7 @@ func (e *Engine) leaveQueues(tenures []*tenure) {
 			e.mu.Lock()
 			e.paidLocked(of[i], 1)
 			e.mu.Unlock()
+			e.outlast(of[i], e.masterOf(of[i]), of[i].wait)
 		}
 	}
 	for _, t := range tenures {

@@ -107,7 +107,7 @@ func (s *stage) wrongType() {
 			s.Nil(h)
 			s.Less(time.Since(began), slack, "it is not tried again")
 		}
-		s.ElementsMatch(keys, s.site.Keys(s.t))
+		s.ElementsMatch(keys, s.keys())
 		for _, key := range keys {
 			s.site.Do(s.t, "PERSIST", key) // an error would be a key that is gone
 			s.site.Do(s.t, "DEL", key)

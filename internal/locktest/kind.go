@@ -45,14 +45,14 @@ func (s *stage) otherKinds() {
 		met++
 		// The same owner must be told of its own lock, too: its field can be the same in both.
 		hold := s.take(redlatch.WithThreadID(context.Background(), 7), other.make(here, lockName))
-		keys := s.site.Keys(s.t)
+		keys := s.keys()
 		for _, p := range []*Process{here, there} {
 			s.refusesOtherKind(redlatch.WithThreadID(context.Background(), 7), s.lock(p), other.words)
 			s.eachQuery(context.Background(), s.handle(p), redlatch.ErrWrongType)
 			_, err := s.handle(p).ForceUnlock(context.Background())
 			s.ErrorContains(err, other.words)
 		}
-		s.Equal(keys, s.site.Keys(s.t))
+		s.Equal(keys, s.keys())
 		s.NoError(hold.Extend(context.Background(), time.Minute), "the holder was disturbed")
 		s.release(hold)
 		s.isFree(s.lock(there))

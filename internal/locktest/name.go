@@ -47,7 +47,7 @@ func (s *stage) mapsOnce() {
 	s.Equal(s.wiring.Called(lockName), lock.Name())
 	hold := s.take(context.Background(), lock)
 	if s.site.Keys != nil {
-		keys := s.site.Keys(s.t)
+		keys := s.keys()
 		s.Contains(keys, s.wiring.Key("app:"+lockName))
 		for _, key := range keys {
 			s.Equal(1, strings.Count(key, "app:"), key)

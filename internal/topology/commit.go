@@ -47,7 +47,7 @@ func Commit(ctx context.Context, t *Topology, call lua.Call[lua.Grant]) (lua.Gra
 }
 
 // committer sends what a node's replicas must acknowledge: whatever is queued when its connection is free goes out together, with one WAIT
-// at the end. One goroutine does that, as long as there is something.
+// at the end. One goroutine does that, as long as there is something. That WAIT also tells of what others wrote before, see [Node.Outlast].
 type committer struct {
 	node *Node
 	cfg  config.Config
@@ -56,6 +56,10 @@ type committer struct {
 	// mu guards the queue. It is never held over network I/O.
 	mu      sync.Mutex
 	queue   []*commit
+	unsure  []unsure    // in the order in which they came
+	due     bool        // the replicas are to be asked for these, though nothing else may be queued
+	planned *time.Timer // sets due; nil: not planned
+	silence bool        // the replicas did not acknowledge what they were asked for last
 	working bool
 	closed  bool
 	idle    sync.WaitGroup // of the goroutine
@@ -138,10 +142,12 @@ func (c *committer) withdraw(job *commit) bool {
 func (c *committer) work() {
 	for c.more() {
 		err := c.prepare() // before anything is taken out of the queue: who gives up meanwhile knows that nothing was sent
-		batch := c.take()
+		batch, before, mark := c.take()
+		known := gone
 		if err == nil {
-			c.send(batch)
+			known = c.send(batch, mark)
 		}
+		c.learn(before, known)
 		for _, job := range batch {
 			if err != nil {
 				job.err = err
@@ -155,16 +161,23 @@ func (c *committer) work() {
 func (c *committer) more() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.working = len(c.queue) > 0
+	c.working = len(c.queue) > 0 || c.due
+	c.planLocked()
 	return c.working
 }
 
-func (c *committer) take() []*commit {
+// take takes a batch out of the queue. before is how many are unsure whose writes the server has answered before it gets the batch, mark
+// that of the last one.
+func (c *committer) take() (batch []*commit, before int, mark string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	batch := slices.Clone(c.queue[:min(len(c.queue), atOnce)])
+	batch = slices.Clone(c.queue[:min(len(c.queue), atOnce)])
 	c.queue = c.queue[len(batch):]
-	return batch
+	c.due = false
+	if before = len(c.unsure); before > 0 {
+		mark = c.unsure[before-1].mark
+	}
+	return batch, before, mark
 }
 
 // prepare makes sure of the connection and of the number of replicas.
@@ -179,26 +192,32 @@ func (c *committer) prepare() error {
 func (c *committer) close() {
 	c.mu.Lock()
 	c.closed = true
+	if c.planned != nil {
+		c.planned.Stop()
+	}
 	c.mu.Unlock()
 	c.idle.Wait()
 	c.hangUp()
+	c.learn(len(c.unsure), gone) // nobody adds any more
 }
 
-// send sends a batch, and once more in full what the server did not know.
-func (c *committer) send(batch []*commit) {
+// send sends a batch, and once more in full what the server did not know. It tells what became of what was written before.
+func (c *committer) send(batch []*commit, mark string) (before knowledge) {
 	for _, command := range []scriptCommand{lua.Call[lua.Grant].BySHA1, lua.Call[lua.Grant].InFull} {
 		ctx, cancel := context.WithTimeout(c.node.life, c.cfg.Timeout+c.cfg.SlavesSyncTimeout)
-		replies := c.pipeline(ctx, batch, command)
+		var replies []rueidis.RedisResult
+		replies, before = c.pipeline(ctx, batch, mark, command)
 		cancel()
 		if replies[len(replies)-1].NonRedisError() != nil {
 			c.hangUp()
-			return
+			return gone
 		}
 		batch = slices.DeleteFunc(slices.Clone(batch), func(job *commit) bool { return !lua.IsNoScript(job.err) })
 		if len(batch) == 0 {
-			return
+			return before
 		}
 	}
+	return before
 }
 
 // scriptCommand is how a call is sent.
@@ -229,8 +248,9 @@ func (c *committer) hangUp() {
 	}
 }
 
-// pipeline sends the batch with one WAIT behind it, and concludes what the replies say.
-func (c *committer) pipeline(ctx context.Context, batch []*commit, command scriptCommand) []rueidis.RedisResult {
+// pipeline sends the batch with one WAIT behind it, and concludes what the replies say. WAIT looks back to the last write of its own
+// connection. Where there is no batch, the mark is that: it is gone a moment later.
+func (c *committer) pipeline(ctx context.Context, batch []*commit, mark string, command scriptCommand) ([]rueidis.RedisResult, knowledge) {
 	b := c.conn.B()
 	var commands []rueidis.Completed
 	at := make([]int, len(batch))
@@ -240,6 +260,9 @@ func (c *committer) pipeline(ctx context.Context, batch []*commit, command scrip
 		}
 		at[i] = len(commands)
 		commands = append(commands, command(job.call, b))
+	}
+	if len(batch) == 0 {
+		commands = append(commands, b.Set().Key(mark).Value("").Px(time.Millisecond).Build())
 	}
 	wanted := c.wanted()
 	if wanted > 0 {
@@ -252,7 +275,22 @@ func (c *committer) pipeline(ctx context.Context, batch []*commit, command scrip
 			job.err = missing
 		}
 	}
-	return replies
+	written := slices.ContainsFunc(batch, func(job *commit) bool { return job.grant.Acquired })
+	if len(batch) == 0 {
+		err := replies[0].Error()
+		if says(err, "MOVED") {
+			return replies, moved
+		}
+		written = err == nil
+	}
+	switch {
+	case errors.Is(missing, errDemoted):
+		return replies, gone
+	case wanted == 0 || missing != nil || !written:
+		return replies, open
+	default:
+		return replies, copied
+	}
 }
 
 // wanted is how many replicas WAIT is to wait for; 0: no WAIT.

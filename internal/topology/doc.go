@@ -24,6 +24,9 @@
 // that refuses to wait for them, is asked on the shared one. Whatever stands in the queue when the connection is
 // free goes out in one pipeline with one WAIT at its end (group commit), since WAIT covers all that was written before it.
 //
+// That WAIT also tells of what was written before by others, over any connection: so whoever has released a lock need not wait, and is told when the master
+// dies before replicas have the release ([Node.Outlast]). When no grant comes along, a write of no use stands in for it.
+//
 // # Trouble
 //
 // Every request has its own bound, and none is sent a second time here unless the server said that it ran nothing: MOVED, ASK, TRYAGAIN,

@@ -20,7 +20,17 @@ const maxHops = 5
 // A call is only sent again when the server that had it ran nothing. One whose error is not [NotSentError] or [ErrNoMaster], nor a
 // reply that says so, may have taken effect.
 func Run[T any](ctx context.Context, t *Topology, call lua.Call[T]) (T, error) {
-	return along(ctx, t, call.Keys, func(n *Node, asking bool) (T, error) { return runOn(ctx, n, call, asking) })
+	v, _, err := RunBy(ctx, t, call)
+	return v, err
+}
+
+// RunBy is Run, and gives the node that was asked last.
+func RunBy[T any](ctx context.Context, t *Topology, call lua.Call[T]) (v T, by *Node, err error) {
+	v, err = along(ctx, t, call.Keys, func(n *Node, asking bool) (T, error) {
+		by = n
+		return runOn(ctx, n, call, asking)
+	})
+	return v, by, err
 }
 
 // runOn sends a call to one node.
