@@ -12,6 +12,7 @@ import (
 
 	"github.com/redlatch/redlatch/config"
 	"github.com/redlatch/redlatch/internal/redistest"
+	"github.com/redlatch/redlatch/lua"
 )
 
 // The sentinels are believed when they name the master that is known already. It is not asked for its role, or a frozen one would delay
@@ -63,4 +64,42 @@ func TestRedirectsByAddressLeadToTheNodesThatAreDialledByName(t *testing.T) {
 			require.Equal(t, top.mapped("10.0.0.9:7"), top.told(n, "10.0.0.9:7"), "a node that no layout has told of yet")
 		})
 	}
+}
+
+// A redirect that calls a node otherwise than it is dialled takes the request to it, on the connection that there is, also after the node has
+// taken another name.
+func TestRequestFollowsARedirectToTheNodeThatIsDialledByAnotherName(t *testing.T) {
+	cluster := redistest.StartCluster(t, redistest.WithMasters(1), redistest.WithReplicas(0))
+	server := cluster.Nodes()[0]
+	line := redistest.NewRelay(t, server)
+	_, port, err := net.SplitHostPort(server.Addr())
+	require.NoError(t, err)
+	mapped := func(address string) string { return "mapped." + address }
+	top := bare(t, config.Config{Servers: config.Cluster("rediss://mapped.a.example:" + port), NATMapper: mapped})
+	top.discover, top.changed = top.askCluster, func(func(string) bool) {}
+	client := server.ClientOption()
+	client.InitAddress, client.ForceSingleClient = []string{line.Addr()}, true
+	for _, name := range []string{"a.example", "b.example"} {
+		top.adopt(mapped(name+":"+port), func(context.Context) (rueidis.Client, error) { return rueidis.NewClient(client) })
+	}
+	for _, name := range []string{"a.example", "b.example", "a.example"} {
+		server.Do(t, "CONFIG", "SET", "cluster-announce-hostname", name)
+		_, err := top.refresh(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, mapped(name+":"+port), top.Master("lock").address)
+		for _, redirect := range []string{"MOVED 0 ", "ASK 0 "} {
+			sent := line.Next(redistest.SendsScript(), redistest.AnswerError(redirect+server.Addr()))
+			_, err = Run(t.Context(), top, lua.Inspect("lock"))
+			require.NoError(t, err)
+			sent.AwaitRequest(t)
+		}
+		require.Len(t, top.nodes, 2, "there are no others")
+	}
+	// Without a name it is what the mapper says of its address, as any other server.
+	server.Do(t, "CONFIG", "SET", "cluster-announce-hostname", "")
+	top.adopt(mapped(server.Addr()), func(context.Context) (rueidis.Client, error) { return rueidis.NewClient(client) })
+	_, err = top.refresh(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, mapped(server.Addr()), top.Master("lock").address)
+	require.Equal(t, mapped(server.Addr()), top.told(top.Master("lock"), server.Addr()))
 }

@@ -79,3 +79,34 @@ func TestWithoutTroubleTheScanIntervalIsThePace(t *testing.T) {
 		require.Equal(t, int32(10), f.asked.Load())
 	})
 }
+
+// A server that nobody names any more keeps its connections for a while, since it may come back; then it is closed, so that servers which come
+// and go leave nothing behind.
+func TestServerThatHasLeftIsClosedAfterAWhileUnlessItComesBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		top := bare(t, config.Config{Servers: config.Cluster("redis://seed:1")})
+		kept := make(map[nodeKey]*Node)
+		for _, address := range []string{"master:1", "replica:1", "seed:1"} {
+			kept[nodeKey{address, dataRole}] = top.node(address, dataRole)
+		}
+		gone := top.node("gone:1", dataRole)
+		passes := func(d time.Duration, masters ...string) {
+			time.Sleep(d)
+			top.retire(masters)
+		}
+		top.named = []string{"replica:1"}
+		passes(0, "master:1", "gone:1")
+		passes(time.Hour, "master:1") // it was seen until now
+		passes(retireAfter, "master:1")
+		require.Len(t, top.nodes, 4)
+		passes(time.Second, "master:1", "gone:1")
+		passes(time.Second, "master:1")
+		passes(retireAfter, "master:1")
+		require.Same(t, gone, top.node("gone:1", dataRole), "since it came back the time counts anew")
+		passes(time.Second, "master:1")
+		_, err := gone.conn(t.Context())
+		require.ErrorIs(t, err, errRetired)
+		require.Equal(t, kept, top.nodes)
+		require.NotSame(t, gone, top.node("gone:1", dataRole), "who comes later is a new one")
+	})
+}
