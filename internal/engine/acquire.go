@@ -196,7 +196,7 @@ func (a *acquisition) recover(err error, failed failures, kick <-chan struct{}) 
 	if failed.count == 0 && stale(err) {
 		return nil
 	}
-	over := a.pause(a.engine.cfg.RetryDelay.Next(failed.count), nil, kick)
+	over := a.pause(a.engine.cfg.RetryDelay.Next(failed.count), a.engine.nextLayout(), kick)
 	switch {
 	case over == nil:
 		return nil

@@ -14,7 +14,7 @@ import (
 
 // connect finds the servers and makes sure that locks can work there at all, before anybody relies on it.
 func (e *Engine) connect(ctx context.Context, borrowed rueidis.Client) error {
-	servers, err := topology.Open(ctx, e.cfg, topology.Options{Log: e.log, Redis: borrowed, Changed: e.rerouted})
+	servers, err := topology.Open(ctx, e.cfg, topology.Options{Log: e.log, Redis: borrowed, Changed: e.reroute})
 	if err != nil {
 		return explain(err)
 	}
@@ -46,10 +46,13 @@ func (e *Engine) check(ctx context.Context) error {
 	return nil
 }
 
-// rerouted lets the first waiters of locks whose master is another one now ask there, and listen there.
-func (e *Engine) rerouted(moved func(key string) bool) {
+// reroute lets the first waiters of locks whose master is another one now ask there, and listen there, and ends the pauses of those who
+// met trouble at the one before.
+func (e *Engine) reroute(moved func(key string) bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	close(e.rerouted)
+	e.rerouted = make(chan struct{})
 	for at, t := range e.tenures {
 		if len(t.waiters) > 0 && moved(at.key) {
 			for _, w := range t.waiters {
@@ -57,6 +60,13 @@ func (e *Engine) rerouted(moved func(key string) bool) {
 			}
 		}
 	}
+}
+
+// nextLayout gives a channel that is closed when some locks have got another master from now on.
+func (e *Engine) nextLayout() <-chan struct{} {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.rerouted
 }
 
 // explain adds what to do to what a server or the network said while connecting.

@@ -52,6 +52,7 @@ type Engine struct {
 	held     int           // live holds
 	calls    int           // calls of the public API on their way
 	closing  bool          // Close was called
+	rerouted chan struct{} // closed when some locks have got another master; then there is a new one
 	quiet    chan struct{} // closed when held, calls or debtors have become fewer; nil when nobody listens
 }
 
@@ -74,6 +75,7 @@ func Open(ctx context.Context, cfg config.Config, o Options) (*Engine, error) {
 		reschedule: make(chan struct{}, 1), debtCame: make(chan struct{}, 1),
 		shut: make(chan struct{}), closed: make(chan struct{}),
 		tenures: make(map[place]*tenure), rooms: make(map[roomKey]*room), debtors: make(map[*tenure]struct{}),
+		rerouted: make(chan struct{}),
 	}
 	if e.log == nil {
 		e.log = slog.New(slog.DiscardHandler)

@@ -119,9 +119,9 @@ func (h *Hold) Extend(ctx context.Context, lease time.Duration) error {
 	defer e.finish()
 	t := e.join(h.tenure.lock, h.owner)
 	defer e.part(t)
-	for failed := (failures{}); ; failed.add() {
+	for failed := e.noFailures(); ; failed.add() {
 		err := h.extendOnce(ctx, t, lease)
-		if err == nil || !e.pause(ctx, err, failed) {
+		if err == nil || !e.pause(ctx, err, &failed) {
 			return describe(err)
 		}
 	}
@@ -335,7 +335,7 @@ func (e *Engine) letGo(ctx context.Context, t *tenure) error {
 // release lowers the count on the server to what is left, again and again if need be, and gives the tenure's turn: also while it pauses,
 // for others of the same owner. doubt says that the owner may have been released already.
 func (e *Engine) release(ctx context.Context, t *tenure, doubt bool) error {
-	for failed := (failures{}); ; failed.add() {
+	for failed := e.noFailures(); ; failed.add() {
 		err := e.releaseOnce(t, doubt)
 		t.give()
 		var request *requestError
@@ -343,7 +343,7 @@ func (e *Engine) release(ctx context.Context, t *tenure, doubt bool) error {
 			return err
 		}
 		doubt = doubt || !ranNothing(err)
-		if e.pause(ctx, err, failed) && t.take(ctx.Done()) {
+		if e.pause(ctx, err, &failed) && t.take(ctx.Done()) {
 			continue
 		}
 		switch {

@@ -126,7 +126,7 @@ func (e *Engine) ForceRelease(ctx context.Context, l *Lock) (bool, error) {
 	}
 	defer e.finish()
 	target := Target{Key: l.Key, Publish: l.publish(), Strict: e.strict()}
-	for failed := (failures{}); ; failed.add() {
+	for failed := e.noFailures(); ; failed.add() {
 		before := e.holdersOf(l)
 		reply, err := call(e, l.Kind.ForceRelease(target))
 		if err == nil {
@@ -139,7 +139,7 @@ func (e *Engine) ForceRelease(ctx context.Context, l *Lock) (bool, error) {
 			}
 			return reply.Freed, err
 		}
-		if !ranNothing(err) || !e.pause(ctx, err, failed) {
+		if !ranNothing(err) || !e.pause(ctx, err, &failed) {
 			return false, describe(err)
 		}
 	}
@@ -152,7 +152,7 @@ func (e *Engine) Forget(ctx context.Context, l *Lock, ask lua.Call[lua.Forgettin
 		return false, err
 	}
 	defer e.finish()
-	for failed := (failures{}); ; failed.add() {
+	for failed := e.noFailures(); ; failed.add() {
 		reply, err := call(e, ask)
 		switch {
 		case err == nil && reply == lua.StillHeld:
@@ -161,7 +161,7 @@ func (e *Engine) Forget(ctx context.Context, l *Lock, ask lua.Call[lua.Forgettin
 			return false, fmt.Errorf("%w: the lock is in use: another token is the last one", ErrNotAcquired)
 		case err == nil:
 			return reply == lua.Forgotten, nil
-		case !ranNothing(err) || !e.pause(ctx, err, failed):
+		case !ranNothing(err) || !e.pause(ctx, err, &failed):
 			return false, describe(err)
 		}
 	}

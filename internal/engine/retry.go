@@ -8,9 +8,12 @@ import (
 
 // failures counts what a call has met in a row.
 type failures struct {
-	count int
-	began time.Time // the first one
+	count    int
+	began    time.Time       // the first one
+	rerouted <-chan struct{} // closed when some locks have got another master since before the request
 }
+
+func (e *Engine) noFailures() failures { return failures{rerouted: e.nextLayout()} }
 
 func (f *failures) add() {
 	if f.count == 0 {
@@ -33,9 +36,10 @@ func (e *Engine) worthRetrying(err error, failed failures) bool {
 	return e.servers.Discovers() && ranNothing(err) && time.Since(failed.began) < patience
 }
 
-// pause waits before a failed request is made again; false when that can't help, has been tried often enough, or ctx has ended.
-func (e *Engine) pause(ctx context.Context, err error, failed failures) bool {
-	if !e.worthRetrying(err, failed) || ctx.Err() != nil {
+// pause waits before a failed request is made again, no longer than until some locks have got another master; false when that can't help, has
+// been tried often enough, or ctx has ended.
+func (e *Engine) pause(ctx context.Context, err error, failed *failures) bool {
+	if !e.worthRetrying(err, *failed) || ctx.Err() != nil {
 		return false
 	}
 	if failed.count == 0 && stale(err) {
@@ -45,6 +49,9 @@ func (e *Engine) pause(ctx context.Context, err error, failed failures) bool {
 	defer timer.Stop()
 	select {
 	case <-timer.C:
+		return true
+	case <-failed.rerouted:
+		failed.rerouted = e.nextLayout()
 		return true
 	case <-ctx.Done():
 		return false

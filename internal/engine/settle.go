@@ -141,6 +141,7 @@ func (e *Engine) settleDebts() {
 			fresh = true
 		case n := <-ended:
 			delete(settlers, n)
+		case <-e.nextLayout():
 		case <-timer.C:
 			armed = false
 		case <-e.life.Done():

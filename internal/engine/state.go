@@ -13,12 +13,12 @@ func (e *Engine) State(ctx context.Context, l *Lock) (lua.State, error) {
 		return lua.State{}, err
 	}
 	defer e.finish()
-	for failed := (failures{}); ; failed.add() {
+	for failed := e.noFailures(); ; failed.add() {
 		s, err := call(e, l.Kind.Inspect(l.Key))
 		if err == nil {
 			return s, e.checkKind(l, s)
 		}
-		if !e.pause(ctx, err, failed) {
+		if !e.pause(ctx, err, &failed) {
 			return lua.State{}, describe(err)
 		}
 	}

@@ -13,6 +13,8 @@ import (
 const (
 	// minGap keeps the follower from asking in a loop, however many requests meet trouble.
 	minGap = 50 * time.Millisecond
+	// maxGap is how long the pauses become while there is trouble, give or take a half: who waits for a new master waits that much longer.
+	maxGap = 400 * time.Millisecond
 	// troubleLasts is how long the follower keeps asking at short intervals after the last request that met trouble: a failover
 	// takes its time, and those who wait should have the new master as soon as there is one.
 	troubleLasts = 20 * time.Second
@@ -32,7 +34,7 @@ func (t *Topology) Stir() {
 // intervals that grow, so that an outage is no storm of questions for those that are well.
 func (t *Topology) follow() {
 	pace := backoff.NewExponentialBackOff(
-		backoff.WithInitialInterval(minGap), backoff.WithMaxInterval(time.Second), backoff.WithMaxElapsedTime(0))
+		backoff.WithInitialInterval(minGap), backoff.WithMaxInterval(maxGap), backoff.WithMaxElapsedTime(0))
 	timer := time.NewTimer(t.cfg.ScanInterval)
 	defer timer.Stop()
 	var trouble time.Time // when a request met some last
