@@ -23,13 +23,16 @@ const (
 // bench is one run of both sides on one cluster.
 type bench struct {
 	plan  plan
-	name  string // "frozen", or the latency as Go writes it
+	name  string // "frozen", "failover", or the latency as Go writes it
 	sheet *figures.Sheet
 	jvm   *lazyJVM
 }
 
 // run measures each side in turn; its error says what broke and which promises Redlatch missed.
 func (b *bench) run(ctx context.Context) error {
+	if b.name == "failover" {
+		return b.failover(ctx)
+	}
 	measure, locks := b.latency, b.plan.holds
 	if b.name == "frozen" {
 		measure, locks = b.frozen, min(b.plan.holds, frozenHolds)
@@ -124,7 +127,7 @@ func (b *bench) watchHealthy(ctx context.Context, s side, healthy []*node) (wors
 func (b *bench) latency(ctx context.Context, name string, s side, r *rig) error {
 	roundTrip, err := time.ParseDuration(b.name)
 	if err != nil {
-		return fmt.Errorf("a run is frozen or a time such as 2ms: %w", err)
+		return fmt.Errorf("a run is frozen, failover, or a time such as 2ms: %w", err)
 	}
 	for _, n := range r.nodes {
 		n.SetLatency(roundTrip)

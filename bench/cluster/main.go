@@ -28,7 +28,7 @@ type plan struct {
 	holds    int           // of the runs with latency; that with a frozen node has 3 000 at most
 	length   time.Duration // of the runs with latency; that with a frozen node takes a minute at most
 	watchdog time.Duration // lockWatchdogTimeout of both sides
-	runs     []string
+	runs     []string      // frozen, failover, or a latency
 	sides    []string
 }
 
@@ -54,7 +54,7 @@ func parse(args []string) (plan, error) {
 	flags.IntVar(&p.holds, "holds", latencyHolds, "how many locks are held; the run with a frozen node takes 3000 at most")
 	flags.IntVar(&seconds, "seconds", int(latencyTime.Seconds()), "how long they are watched; the run with a frozen node takes 60 at most")
 	flags.DurationVar(&p.watchdog, "watchdog", 30*time.Second, "lockWatchdogTimeout")
-	flags.StringVar(&runs, "runs", "frozen,2ms,10ms", "what to run: frozen, or a round trip's additional time")
+	flags.StringVar(&runs, "runs", "frozen,failover,2ms,10ms", "what to run: frozen, failover, or a round trip's additional time")
 	flags.StringVar(&sides, "sides", "redlatch,redisson", "whom to measure")
 	if err := flags.Parse(args); err != nil {
 		return p, err

@@ -109,7 +109,7 @@ func (r *rig) clear(ctx context.Context) error {
 			return err
 		}
 	}
-	return r.until(ctx, func() (bool, error) {
+	return poll(ctx, 100*time.Millisecond, func() (bool, error) {
 		for _, n := range r.nodes {
 			reply, err := n.TryDo("CLUSTER", "NODES")
 			if err != nil || strings.Contains(reply.Text(), "fail") {
@@ -120,9 +120,9 @@ func (r *rig) clear(ctx context.Context) error {
 	})
 }
 
-// until asks ten times a second.
-func (r *rig) until(ctx context.Context, done func() (bool, error)) error {
-	ticker := time.NewTicker(100 * time.Millisecond)
+// poll asks again and again until done says so, or fails.
+func poll(ctx context.Context, every time.Duration, done func() (bool, error)) error {
+	ticker := time.NewTicker(every)
 	defer ticker.Stop()
 	for {
 		if ok, err := done(); ok || err != nil {
