@@ -2,6 +2,7 @@ package redlatch_test
 
 import (
 	"flag"
+	"net"
 	"os"
 	"testing"
 
@@ -14,6 +15,7 @@ func TestMain(m *testing.M) {
 	if name := os.Getenv(childEnv); name != "" {
 		os.Exit(runChild(name))
 	}
+	net.DefaultResolver = names.resolver() // before anybody looks at it
 	flag.Parse()
 	if err := flag.Set("test.parallel", "12"); err != nil {
 		panic(err)

@@ -41,11 +41,26 @@ type Relay struct {
 // everything on unchanged.
 func NewRelay(t testing.TB, server interface{ Addr() string }) *Relay {
 	t.Helper()
+	return startRelay(t, server, (*Relay).listenSomewhere)
+}
+
+// NewRelayAt is NewRelay at an address of the test's choice. That of the server itself on 127.0.0.2 and 127.0.0.3 makes two
+// between which a name in the DNS can move.
+func NewRelayAt(t testing.TB, addr string, server interface{ Addr() string }) *Relay {
+	t.Helper()
+	return startRelay(t, server, func(r *Relay) error {
+		r.addr = addr
+		return r.listen()
+	})
+}
+
+func startRelay(t testing.TB, server interface{ Addr() string }, listen func(r *Relay) error) *Relay {
+	t.Helper()
 	if s, isServer := server.(*Server); isServer && s.tls != nil {
 		t.Fatal("redistest: a relay cannot read TLS; start the server without WithTLS")
 	}
 	r := &Relay{target: server.Addr(), conns: make(map[*relayConn]struct{})}
-	if err := r.listenSomewhere(); err != nil {
+	if err := listen(r); err != nil {
 		t.Fatalf("redistest: start a relay: %v", err)
 	}
 	t.Cleanup(r.Down)
@@ -84,7 +99,7 @@ func (r *Relay) listen() error {
 	return nil
 }
 
-// Addr is the relay's own address, 127.0.0.1:port, to be given to clients in place of the server's.
+// Addr is the relay's own address, host:port, to be given to clients in place of the server's.
 func (r *Relay) Addr() string { return r.addr }
 
 // URL is redis:// and Addr.

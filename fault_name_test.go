@@ -1,0 +1,262 @@
+package redlatch_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"fmt"
+	"io"
+	"net"
+	"net/netip"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/config"
+	"github.com/redlatch/redlatch/internal/locktest"
+	"github.com/redlatch/redlatch/internal/redistest"
+	"github.com/redlatch/redlatch/rlock"
+)
+
+// names are the host names that the tests make up.
+var names nameServer
+
+// nameServer answers questions for made-up names, and passes on all others. It is safe for concurrent use.
+type nameServer struct {
+	mu    sync.Mutex
+	hosts map[string]netip.Addr // guarded by mu; by the name as it is on the wire
+	asked map[string]int        // guarded by mu: how often for the address
+}
+
+func (s *nameServer) resolver() *net.Resolver {
+	return &net.Resolver{PreferGo: true, Dial: func(ctx context.Context, _, address string) (net.Conn, error) {
+		near, far := net.Pipe()
+		go s.serve(far, address)
+		return near, nil
+	}}
+}
+
+func onWire(name string) string {
+	var b strings.Builder
+	for label := range strings.SplitSeq(name, ".") {
+		b.WriteByte(byte(len(label)))
+		b.WriteString(label)
+	}
+	return b.String() + "\x00"
+}
+
+// points makes a name lead to a host.
+func (s *nameServer) points(name, host string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.hosts == nil {
+		s.hosts, s.asked = make(map[string]netip.Addr), make(map[string]int)
+	}
+	s.hosts[onWire(name)] = netip.MustParseAddr(host)
+}
+
+func (s *nameServer) timesAsked(name string) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.asked[onWire(name)]
+}
+
+// serve answers the questions of one connection: each stands behind its length, as over TCP.
+func (s *nameServer) serve(conn net.Conn, elsewhere string) {
+	defer conn.Close()
+	for {
+		var size uint16
+		if binary.Read(conn, binary.BigEndian, &size) != nil {
+			return
+		}
+		question := make([]byte, size)
+		if _, err := io.ReadFull(conn, question); err != nil {
+			return
+		}
+		answer := s.answer(question)
+		if answer == nil {
+			answer = askElsewhere(question, elsewhere)
+		}
+		if _, err := conn.Write(append(binary.BigEndian.AppendUint16(nil, uint16(len(answer))), answer...)); err != nil {
+			return
+		}
+	}
+}
+
+// answer gives the addresses of a made-up name (RFC 1035, 4.1): one of IPv4, and none of IPv6. It is nil for other names.
+func (s *nameServer) answer(question []byte) []byte {
+	const header, kindAndClass, kindA = 12, 4, 1
+	name, rest, _ := bytes.Cut(question[header:], []byte{0})
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	host, known := s.hosts[string(name)+"\x00"]
+	if !known {
+		return nil
+	}
+	answers := byte(0)
+	var record []byte
+	if binary.BigEndian.Uint16(rest) == kindA {
+		s.asked[string(name)+"\x00"]++
+		answers = 1
+		record = append([]byte{0xc0, header, 0, kindA, 0, 1, 0, 0, 0, 0, 0, 4}, host.AsSlice()...)
+	}
+	answer := append([]byte{question[0], question[1], 0x81, 0x80, 0, 1, 0, answers, 0, 0, 0, 0}, name...)
+	answer = append(append(answer, 0), rest[:kindAndClass]...)
+	return append(answer, record...)
+}
+
+func askElsewhere(question []byte, address string) []byte {
+	conn, err := net.DialTimeout("udp", address, 5*time.Second)
+	if err != nil {
+		return nil
+	}
+	defer conn.Close()
+	_ = conn.SetDeadline(time.Now().Add(5 * time.Second))
+	answer := make([]byte, 1<<16)
+	if _, err := conn.Write(question); err != nil {
+		return nil
+	}
+	n, _ := conn.Read(answer)
+	return answer[:n]
+}
+
+// moving is a name that leads to one of two ways to a server.
+type moving struct {
+	name     string
+	port     string
+	from, to *redistest.Relay
+}
+
+func newMoving(t *testing.T, old, young *redistest.Server) *moving {
+	t.Helper()
+	_, port, err := net.SplitHostPort(old.Addr())
+	require.NoError(t, err)
+	m := &moving{
+		name: "redis-" + port + ".redlatch.test",
+		port: port,
+		from: redistest.NewRelayAt(t, net.JoinHostPort("127.0.0.2", port), old),
+		to:   redistest.NewRelayAt(t, net.JoinHostPort("127.0.0.3", port), young),
+	}
+	names.points(m.name, "127.0.0.2")
+	return m
+}
+
+func (m *moving) addr() string { return net.JoinHostPort(m.name, m.port) }
+func (m *moving) move()        { names.points(m.name, "127.0.0.3") }
+
+// listens fits a subscription to the lock's channel.
+func listens(cmd []string) bool {
+	return redistest.Sends("SUBSCRIBE", lockChannel)(cmd) || redistest.Sends("SSUBSCRIBE", lockChannel)(cmd)
+}
+
+// persistent makes a client that finds out soon that a line is dead, and does not give up.
+func persistent(c *config.Config) {
+	hasty(c)
+	deaf(c)
+	c.RetryAttempts, c.LockWatchdogTimeout = 1000, 4*lively()
+}
+
+// WK-20: a server's name moves while many ask for locks and some sleep. Each call ends, and what sleeps is woken at the new address.
+func TestNameThatMovesKeepsNobodyWaiting(t *testing.T) {
+	t.Parallel()
+	for end, leave := range map[string]func(from *redistest.Relay){
+		"Refusing": (*redistest.Relay).Down,
+		"Silent": func(from *redistest.Relay) {
+			from.OnMessage(func(redistest.Message) bool { return false })
+			from.OnRequest(func([]string) redistest.Action { return redistest.SwallowRequest() })
+		},
+	} {
+		t.Run("Single"+end, func(t *testing.T) {
+			t.Parallel()
+			r := &rig{T: t, server: redistest.Start(t)}
+			m := newMoving(t, r.server, r.server)
+			r.client, r.other = openClient(t, "redis://"+m.addr(), persistent), openClient(t, r.server.URL())
+			r.outlivesMove(m, leave)
+			r.nothingLeft()
+		})
+		t.Run("Cluster"+end, func(t *testing.T) {
+			t.Parallel()
+			f := newFleet(t, redistest.StartCluster(t, redistest.WithReplicas(0)))
+			m := newMoving(t, f.master().Server, f.master().Server)
+			f.client = f.open(nil, persistent, func(c *config.Config) {
+				c.NATMapper = func(address string) string {
+					if strings.HasSuffix(address, ":"+m.port) {
+						return m.addr()
+					}
+					return address
+				}
+			})
+			f.outlivesMove(m, leave)
+			f.until(func() bool { return len(f.leftovers()) == 0 }, "a lock stays behind")
+		})
+	}
+}
+
+func (r *rig) outlivesMove(m *moving, leave func(from *redistest.Relay)) {
+	const sleepers, callers, locks = 5, 24, 4
+	before, after := m.from.Next(listens, redistest.Pass()), m.to.Next(listens, redistest.Pass())
+	var served atomic.Int32 // acquisitions at the new address
+	m.to.OnRequest(func(cmd []string) redistest.Action {
+		if runs("acquire")(cmd) {
+			served.Add(1)
+		}
+		return redistest.Pass()
+	})
+	hold := r.take(context.Background(), r.theirs())
+	var asleep []*result
+	for range sleepers {
+		asleep = append(asleep, start(func() (*redlatch.Hold, error) {
+			hold, err := r.lock().Lock(context.Background())
+			if err != nil {
+				return nil, err
+			}
+			return nil, hold.Unlock(context.Background())
+		}))
+	}
+	before.AwaitReply(r)
+
+	stop, taken := make(chan struct{}), new(atomic.Int32)
+	var busy []*result
+	for i := range callers {
+		lock := rlock.New(r.client, fmt.Sprintf("{%s}:%d", lockName, i%locks))
+		wait := time.Duration(i%3) * locktest.Span(100*time.Millisecond)
+		busy = append(busy, start(func() (*redlatch.Hold, error) {
+			for {
+				select {
+				case <-stop:
+					return nil, nil
+				default:
+				}
+				hold, err := lock.TryLock(context.Background(), redlatch.WithWait(wait))
+				if err != nil {
+					assert.Nil(r, hold)
+					continue
+				}
+				taken.Add(1)
+				_ = hold.Unlock(context.Background()) // fails while there is no server
+			}
+		}))
+	}
+	r.until(func() bool { return taken.Load() > callers }, "the locks are not taken")
+	leave(m.from)
+	asked := names.timesAsked(m.name)
+	r.until(func() bool { return names.timesAsked(m.name) > asked }, "the name is not asked for again")
+	m.move()
+	r.until(func() bool { return served.Load() > callers }, "the new address is not asked for locks")
+	close(stop)
+	for _, call := range busy {
+		require.NoError(r, r.ends(call))
+	}
+	after.AwaitReply(r)
+	r.release(hold)
+	for _, call := range asleep {
+		require.NoError(r, r.ends(call))
+	}
+	r.release(r.take(context.Background(), r.lock()))
+}
