@@ -260,3 +260,36 @@ func (r *rig) outlivesMove(m *moving, leave func(from *redistest.Relay)) {
 	}
 	r.release(r.take(context.Background(), r.lock()))
 }
+
+// WK-20: the servers behind the name change places, and the old address goes on, as a replica, which refuses to write.
+func TestNameThatLeavesADemotedMasterIsFollowed(t *testing.T) {
+	t.Parallel()
+	for mode, describe := range map[string]func(address string) config.Servers{
+		"Single":      config.Single,
+		"MasterSlave": func(address string) config.Servers { return config.MasterSlave(address) },
+	} {
+		t.Run(mode, func(t *testing.T) {
+			t.Parallel()
+			servers := redistest.StartReplicated(t, 1)
+			heir := servers.Replicas()[0]
+			r := &rig{T: t, server: heir.Server}
+			m := newMoving(t, servers.Master().Server, heir.Server)
+			r.client = openClient(t, "redis://"+m.addr(), persistent, func(c *config.Config) { c.Servers = describe("redis://" + m.addr()) })
+			hold := r.take(t.Context(), r.lock())
+			before, after := m.from.Next(listens, redistest.Pass()), m.to.Next(listens, redistest.Pass())
+			waiter := r.starts(t.Context(), r.lock())
+			before.AwaitReply(t)
+			r.until(func() bool { return heir.Do(t, "EXISTS", lockName).Int() == 1 }, "the lock is not replicated")
+			servers.Promote(t, heir)
+			asked := names.timesAsked(m.name)
+			call := r.starts(t.Context(), rlock.New(r.client, "order:1002"), redlatch.WithWait(patience))
+			r.until(func() bool { return names.timesAsked(m.name) > asked }, "the name is not asked for again")
+			m.move() // later than the servers changed places, as in life
+			r.release(r.gets(call))
+			after.AwaitReply(t)
+			r.release(hold)
+			r.release(r.gets(waiter))
+			r.nothingLeft()
+		})
+	}
+}

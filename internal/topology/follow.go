@@ -18,6 +18,8 @@ const (
 	// troubleLasts is how long the follower keeps asking at short intervals after the last request that met trouble: a failover
 	// takes its time, and those who wait should have the new master as soon as there is one.
 	troubleLasts = 20 * time.Second
+	// redialGap is how long a server that refuses to write is let be after it was connected to anew.
+	redialGap = time.Second
 	// retireAfter is how long a server that nobody names any more keeps its connections.
 	retireAfter = 30 * time.Second
 )
@@ -102,6 +104,31 @@ func (t *Topology) refresh(ctx context.Context) (changed bool, err error) {
 	}
 	t.retire(d.masters)
 	return changed, nil
+}
+
+// redial is the follower's goroutine where the address is fixed. A server that refuses to write is connected to anew: the name, or what
+// stands at the address, may lead to another one by now.
+func (t *Topology) redial() {
+	for {
+		select {
+		case <-t.life.Done():
+			return
+		case old := <-t.demoted:
+			if old != t.Master("") {
+				continue
+			}
+			t.log.Info("the server refuses to write; its address is looked up and connected to anew", "server", old.address)
+			t.mu.Lock()
+			delete(t.nodes, nodeKey{old.address, old.as})
+			t.mu.Unlock()
+			t.now.Store(single(t.node(old.address, old.as)))
+			t.changed(func(string) bool { return true })
+			old.close()
+			if !sleepWithin(t.life, redialGap) {
+				return
+			}
+		}
+	}
 }
 
 // retire closes the connections of servers that nobody has named for a while. Those that the config names stay: where all servers have

@@ -66,7 +66,7 @@ func along[T any](ctx context.Context, t *Topology, keys []string, send func(n *
 		case isTryAgain(err) && sleepWithin(ctx, tryAgainPause(hop)):
 			n, asking = t.route(keys), false
 		default:
-			return v, t.noticed(err)
+			return v, t.noticed(n, err)
 		}
 	}
 }
@@ -136,8 +136,8 @@ func sleepWithin(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// noticed looks at a failure for what it says of the layout, and returns it.
-func (t *Topology) noticed(err error) error {
+// noticed looks at a node's failure for what it says of the layout, and returns it.
+func (t *Topology) noticed(n *Node, err error) error {
 	if errors.Is(err, ErrNotReplicated) {
 		return err
 	}
@@ -148,6 +148,12 @@ func (t *Topology) noticed(err error) error {
 			return errRetired
 		}
 		return err
+	}
+	if t.discover == nil && strings.Contains(reply.Error(), "READONLY") {
+		select {
+		case t.demoted <- n:
+		default:
+		}
 	}
 	for _, code := range []string{"READONLY", "MASTERDOWN", "CLUSTERDOWN", "MOVED", "LOADING"} {
 		if strings.Contains(reply.Error(), code) {
@@ -217,7 +223,7 @@ func (r *round[T]) send(ctx context.Context, n *Node, of []int) {
 		}
 		target, asking := r.topology.redirected(n, result.Err)
 		if target == nil || asking || r.hop == maxHops {
-			result.Err = r.topology.noticed(result.Err)
+			result.Err = r.topology.noticed(n, result.Err)
 			if r.hop > 0 {
 				result.Err = &elsewhereError{result.Err}
 			}

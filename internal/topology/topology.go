@@ -30,6 +30,7 @@ type Topology struct {
 	life     context.Context
 	end      context.CancelFunc
 	stirred  chan struct{} // capacity one: the layout may be out of date
+	demoted  chan *Node    // capacity one: a server that refused to write, where the address is fixed
 	named    []string      // servers that others told of: replicas, or sentinels; the follower's
 	follower sync.WaitGroup
 
@@ -56,7 +57,7 @@ type Options struct {
 // opening only. cfg has its defaults filled in.
 func Open(ctx context.Context, cfg config.Config, o Options) (*Topology, error) {
 	t := &Topology{
-		cfg: cfg, log: o.Log, changed: o.Changed, stirred: make(chan struct{}, 1),
+		cfg: cfg, log: o.Log, changed: o.Changed, stirred: make(chan struct{}, 1), demoted: make(chan *Node, 1),
 		nodes: make(map[nodeKey]*Node),
 	}
 	t.life, t.end = context.WithCancel(context.Background())
@@ -82,7 +83,11 @@ func (t *Topology) open(ctx context.Context, borrowed rueidis.Client) error {
 	default:
 		n := t.node(t.cfg.Servers.Addresses()[0].Addr, dataRole)
 		t.now.Store(single(n))
-		return t.probeSlots(ctx, n)
+		if err := t.probeSlots(ctx, n); err != nil {
+			return err
+		}
+		t.follower.Go(t.redial)
+		return nil
 	}
 	if _, err := t.refresh(ctx); err != nil {
 		return err
