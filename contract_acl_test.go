@@ -82,15 +82,15 @@ func TestRecommendedACLIsEnough(t *testing.T) {
 
 type makeLock func(c *redlatch.Client, name string) redlatch.Locker
 
-func everyKind() []makeLock {
-	return []makeLock{
-		func(c *redlatch.Client, name string) redlatch.Locker { return rlock.New(c, name) },
-		func(c *redlatch.Client, name string) redlatch.Locker { return fairlock.New(c, name) },
-		func(c *redlatch.Client, name string) redlatch.Locker { return fencedlock.New(c, name) },
-		func(c *redlatch.Client, name string) redlatch.Locker { return rwlock.New(c, name).Read() },
-		func(c *redlatch.Client, name string) redlatch.Locker { return rwlock.New(c, name).Write() },
-		func(c *redlatch.Client, name string) redlatch.Locker { return multilock.NewGroup(c, name, "a", "b") },
-		func(c *redlatch.Client, name string) redlatch.Locker {
+func everyKind() map[string]makeLock {
+	return map[string]makeLock{
+		"plain":   func(c *redlatch.Client, name string) redlatch.Locker { return rlock.New(c, name) },
+		"fair":    func(c *redlatch.Client, name string) redlatch.Locker { return fairlock.New(c, name) },
+		"fenced":  func(c *redlatch.Client, name string) redlatch.Locker { return fencedlock.New(c, name) },
+		"read":    func(c *redlatch.Client, name string) redlatch.Locker { return rwlock.New(c, name).Read() },
+		"write":   func(c *redlatch.Client, name string) redlatch.Locker { return rwlock.New(c, name).Write() },
+		"grouped": func(c *redlatch.Client, name string) redlatch.Locker { return multilock.NewGroup(c, name, "a", "b") },
+		"multi": func(c *redlatch.Client, name string) redlatch.Locker {
 			return multilock.New(rlock.New(c, name), rlock.New(c, name+":2"))
 		},
 	}

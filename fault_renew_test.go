@@ -255,3 +255,38 @@ func TestFlushedScriptsAreSentAgain(t *testing.T) {
 	r.release(kept)
 	r.nothingLeft()
 }
+
+// WD-10: a lock that was entered again and again, and renewed meanwhile, is renewed by no script after its last release. Another lock tells the
+// time.
+func TestNoScriptRenewsALockAfterItsLastRelease(t *testing.T) {
+	t.Parallel()
+	const entries, rounds = 4, 4
+	for kind, lock := range everyKind() {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			r, seen := newWatchedRig(t)
+			clock := r.take(context.Background(), rlock.New(r.client, "clock"))
+			holds := []*redlatch.Hold{r.take(context.Background(), lock(r.client, lockName))}
+			for range entries - 1 {
+				holds = append(holds, r.take(holds[0].Context(), lock(r.client, lockName)))
+			}
+			for r.awaits(seen, redlatch.EventRenewed).Name == "clock" {
+				continue
+			}
+			for i := range holds {
+				r.release(holds[(i+1)%entries]) // the first one comes last
+			}
+			monitor := r.server.Monitor(t)
+			for len(seen) > 0 {
+				<-seen
+			}
+			for range rounds {
+				require.Equal(t, "clock", r.awaits(seen, redlatch.EventRenewed).Name)
+			}
+			for _, c := range monitor.Commands(t) {
+				require.NotContains(t, c.String(), lockName)
+			}
+			r.release(clock)
+		})
+	}
+}
