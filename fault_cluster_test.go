@@ -24,6 +24,7 @@ import (
 	"github.com/redlatch/redlatch/internal/redistest"
 	"github.com/redlatch/redlatch/internal/redistest/redisproc"
 	"github.com/redlatch/redlatch/lua"
+	"github.com/redlatch/redlatch/multilock"
 	"github.com/redlatch/redlatch/rlock"
 	"github.com/redlatch/redlatch/rwlock"
 )
@@ -282,6 +283,116 @@ func TestHoldsOfOneSlotComeToBeRenewedTogether(t *testing.T) {
 	f.release(first)
 	f.renewedOften()
 	f.release(second)
+	require.Empty(t, f.leftovers())
+}
+
+// slotWatch sees every script that the masters are sent.
+type slotWatch struct {
+	*fleet
+	monitors map[*redistest.Node]*redistest.Monitor
+}
+
+func (f *fleet) watch() *slotWatch {
+	f.Helper()
+	w := &slotWatch{fleet: f, monitors: make(map[*redistest.Node]*redistest.Monitor)}
+	for _, n := range f.cluster.Masters(f) {
+		n.Do(f, "CONFIG", "RESETSTAT")
+		w.monitors[n] = n.Monitor(f)
+	}
+	return w
+}
+
+// keepToOneSlot says that the keys of each script share a slot, and returns those of each.
+func (w *slotWatch) keepToOneSlot() (keys [][]string) {
+	w.Helper()
+	for n, monitor := range w.monitors {
+		for _, c := range monitor.Commands(w) {
+			if c.FromScript() || !redistest.SendsScript()(c.Args) {
+				continue
+			}
+			count, err := strconv.Atoi(c.Args[2])
+			require.NoError(w, err)
+			of := c.Args[3 : 3+count]
+			for _, key := range of {
+				require.Equal(w, w.cluster.Slot(of[0]), w.cluster.Slot(key), "%s", c)
+			}
+			keys = append(keys, of)
+		}
+		// The server refuses such a script before it is shown.
+		require.NotContains(w, n.Do(w, "INFO", "errorstats").Text(), "CROSSSLOT")
+	}
+	return keys
+}
+
+// WD-13: locks of every kind in many slots, several in each. They are renewed with those of their own slot and no other.
+func TestRenewalsOfManySlotsKeepToOneSlotEach(t *testing.T) {
+	t.Parallel()
+	const slots, each, rounds = 8, 2, 3
+	f := newFleet(t, redistest.StartCluster(t, redistest.WithReplicas(0)), watchdog(lively()))
+	watch := f.watch()
+	var holds []*redlatch.Hold
+	left := make(map[string]int) // renewals to come of each lock
+	for kind, lock := range everyKind() {
+		for i := range slots * each {
+			name := fmt.Sprintf("{order:%d}:%s:%d", i/each, kind, i%each)
+			hold := f.take(t.Context(), lock(f.client, name))
+			holds = append(holds, hold, f.take(hold.Context(), lock(f.client, name)))
+			left[name] = rounds
+		}
+	}
+	for len(left) > 0 {
+		event := <-f.seen // each lock is renewed or lost
+		require.NotEqual(t, redlatch.EventLost, event.Kind, "%s: %v", event.Name, event.Err)
+		if event.Kind != redlatch.EventRenewed {
+			continue
+		}
+		if left[event.Name]--; left[event.Name] <= 0 {
+			delete(left, event.Name)
+		}
+	}
+	for _, hold := range holds {
+		f.release(hold)
+	}
+	together := 0
+	for _, keys := range watch.keepToOneSlot() {
+		if slices.Contains(keys, "{order:1}:plain:0") && slices.Contains(keys, "{order:1}:plain:1") {
+			together++
+		}
+	}
+	require.Positive(t, together)
+}
+
+// RW-25: read holds that are parts of a multi-lock, with a lease that is set when all are held, entered again, extended and renewed.
+func TestReadHoldsOfAMultiLockKeepToTheirSlots(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, redistest.StartCluster(t, redistest.WithReplicas(0)), watchdog(lively()))
+	var members []redlatch.Locker
+	var slots []uint16
+	for _, n := range f.cluster.Masters(t) {
+		name := f.nameOn(n)
+		members, slots = append(members, rwlock.New(f.client, name).Read()), append(slots, f.cluster.Slot(name))
+	}
+	lock := multilock.New(members...)
+	watch := f.watch()
+	for _, opts := range [][]redlatch.AcquireOption{nil, {redlatch.WithLease(time.Minute)}} {
+		hold := f.take(t.Context(), lock, opts...)
+		again := f.take(hold.Context(), lock, opts...)
+		if opts == nil {
+			f.renewedOften()
+		}
+		require.NoError(t, again.Extend(t.Context(), time.Minute))
+		f.release(again)
+		f.release(hold)
+	}
+	scripts := make(map[uint16]int)
+	for _, keys := range watch.keepToOneSlot() {
+		if len(keys) > 1 {
+			scripts[f.cluster.Slot(keys[0])]++
+		}
+	}
+	for _, slot := range slots {
+		require.Positive(t, scripts[slot], "no script with the keys of several holds")
+	}
 	require.Empty(t, f.leftovers())
 }
 
