@@ -193,11 +193,16 @@ func onEach(t *testing.T, test func(t *testing.T, on *topology)) {
 		if only := os.Getenv("REDLATCH_TOPOLOGY"); only != "" && only != on.name {
 			continue
 		}
-		if on == alone {
-			test(t, on)
-		} else {
-			t.Run(on.name, func(t *testing.T) { test(t, on) })
-		}
+		below(t, on.name, func(t *testing.T) { test(t, on) })
+	}
+}
+
+// below runs a test below a topology's name, which that of one redis-server does not have.
+func below(t *testing.T, topology string, test func(t *testing.T)) {
+	if topology == alone.name {
+		test(t)
+	} else {
+		t.Run(topology, test)
 	}
 }
 

@@ -18,35 +18,33 @@ import (
 )
 
 // TestInteropYAML has one redisson.yaml read by both languages, for each way to name servers. Topics are named as in TestInterop.
+// WK-14: whatever the file says, both announce a release in the same way and listen for it in that way: the lock lasts for longer than a waiter
+// is waited for.
 func TestInteropYAML(t *testing.T) {
-	topics := []struct {
-		name    string
-		start   func(t *testing.T) *site
-		setting string // a further one of the servers' section
-		told    string // how a release is announced
-	}{
-		{"redisson.yaml: single server", alone.lend, "", plain.told},
-		{"redisson.yaml: cluster", cluster.lend, "", plain.told},
-		{"redisson.yaml: cluster without sharded messages", cluster.lend, "shardedSubscriptionMode: OFF", "not sharded: " + plain.told},
-		{"redisson.yaml: sentinel", sentinels.lend, "", plain.told},
-		{"redisson.yaml: master and slaves", masterAndSlave, "", plain.told},
-		{"redisson.yaml: replicated", replicated, "", plain.told},
-	}
-	t.Run("both", func(t *testing.T) {
-		for _, topic := range topics {
-			alone.run(t, topic.name, func(t *testing.T) {
-				s := topic.start(t)
-				yaml := strings.Replace(s.yaml(watched, waiting), "Config:\n", "Config:\n  "+topic.setting+"\n", 1)
-				sharesByYAML(t, s, topic.told, yaml)
+	const topic = "redisson.yaml"
+	type start func(t *testing.T) *site
+	for topology, start := range map[string]start{
+		alone.name: alone.lend, cluster.name: cluster.lend, sentinels.name: sentinels.lend, "master-slave": masterAndSlave, "replicated": replicated,
+	} {
+		below(t, topology, func(t *testing.T) {
+			t.Run("both", func(t *testing.T) {
+				alone.run(t, topic, func(t *testing.T) { sharesByYAML(t, start(t), plain.told) })
+				switch topology {
+				case alone.name:
+					alone.run(t, topic+": database and fair queue", databaseByYAML)
+				case cluster.name:
+					alone.run(t, topic+": without sharded messages", func(t *testing.T) {
+						sharesByYAML(t, start(t), "not sharded: "+plain.told, "shardedSubscriptionMode: OFF")
+					})
+				}
 			})
-		}
-		alone.run(t, "redisson.yaml: database and fair queue", databaseByYAML)
-	})
+		})
+	}
 }
 
 // What the files say beside the servers: milliseconds.
 const (
-	watchdogMillis = 8000
+	watchdogMillis = 36000
 	queueMillis    = 40000
 )
 
@@ -97,8 +95,13 @@ func openBoth(t *testing.T, yaml string) (*redlatch.Client, *javaagent.Client) {
 	return c, j
 }
 
-// sharesByYAML: both are on the same servers, with the same lease, and announce a release in the same way.
-func sharesByYAML(t *testing.T, s *site, told, yaml string) {
+// sharesByYAML: both are on the same servers, with the same lease, and announce a release in the same way, as told. The servers' section has
+// further settings.
+func sharesByYAML(t *testing.T, s *site, told string, settings ...string) {
+	yaml := s.yaml(watched, waiting)
+	for _, setting := range settings {
+		yaml = strings.Replace(yaml, "Config:\n", "Config:\n  "+setting+"\n", 1)
+	}
 	c, j := openBoth(t, yaml)
 	f := &fleet{site: s, server: s.masterOf(name)}
 	inGo, inJava := newGoParty(c, plain, name), newJavaParty(t, j, "t1", plain, name)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"maps"
@@ -8,23 +9,16 @@ import (
 	"strings"
 
 	"github.com/redlatch/redlatch/tools/internal/events"
+	"github.com/redlatch/redlatch/tools/internal/topics"
 )
 
 const (
-	root       = "TestInterop"
 	noteMarker = "interop-note: "
-	// noDirection stands in the table for what is no topic: other tests, set-up, whole packages.
-	noDirection = "-"
+	// nowhere stands in the table for what is no topic: other tests, set-up, whole packages.
+	nowhere = "-"
 )
 
-var (
-	directions = []string{"go-to-java", "java-to-go", "both"}
-	// topologies have a level of their own above the directions; without it a topic ran on one redis-server.
-	topologies = []string{"cluster", "sentinel"}
-)
-
-// single is the topology of topics that name none.
-const single = "single"
+var directions = []string{"go-to-java", "java-to-go", "both"}
 
 // table prints a line as soon as its test has ended, so that a long run can be watched.
 type table struct {
@@ -54,31 +48,20 @@ func newTable(out io.Writer) *table {
 
 // rowOf says in which row a test belongs. The empty test name is the package itself.
 func rowOf(pkg, test string) row {
-	parts := strings.SplitN(test, "/", 5)
-	if test == "" {
-		return row{topology: noDirection, direction: noDirection, topic: pkg}
-	}
-	if !strings.HasPrefix(parts[0], root) {
-		return row{id: parts[0], topology: noDirection, direction: noDirection, topic: parts[0]}
-	}
-	topology, above := single, 1 // how many parts stand above the direction
-	if len(parts) > 1 && slices.Contains(topologies, parts[1]) {
-		topology, above = parts[1], 2
-	}
+	n, ok := topics.Read(test)
 	switch {
-	case len(parts) == 1:
-		return row{id: root, topology: noDirection, direction: noDirection, topic: root}
-	case len(parts) <= above:
-		return row{id: test, topology: topology, direction: noDirection, topic: test}
-	case len(parts) == above+1:
-		return row{id: test, topology: topology, direction: parts[above], topic: test}
+	case test == "":
+		return row{topology: nowhere, direction: nowhere, topic: pkg}
+	case !ok:
+		first, _, _ := strings.Cut(test, "/")
+		return row{id: first, topology: nowhere, direction: nowhere, topic: first}
 	default:
 		return row{
-			id:        strings.Join(parts[:above+2], "/"),
-			topology:  topology,
-			direction: parts[above],
-			topic:     strings.ReplaceAll(parts[above+1], "_", " "),
-			isTopic:   true,
+			id:        n.Test,
+			topology:  cmp.Or(n.Topology, nowhere),
+			direction: cmp.Or(n.Direction, nowhere),
+			topic:     cmp.Or(n.Topic, test),
+			isTopic:   n.Topic != "",
 		}
 	}
 }
@@ -151,7 +134,7 @@ func (t *table) finish() bool {
 		t.print(rowOf(pkg, ""), false, 0, "the run broke off before the package ended")
 	}
 	if t.passed+t.failed == 0 {
-		fmt.Fprintf(t.out, "no test named %s/<direction>/<topic> ran\n", root)
+		fmt.Fprintln(t.out, "no test named TestInterop/<direction>/<topic> ran")
 	}
 	fmt.Fprintf(t.out, "%d passed, %d failed\n", t.passed, t.failed)
 	return t.failed == 0 && t.passed > 0
@@ -165,7 +148,7 @@ func (t *table) print(r row, ok bool, seconds float64, note string) {
 		t.failed++
 		result = "FAIL"
 	}
-	line := fmt.Sprintf("%-8s  %-10s  %-52s  %-4s %8.2fs  %s", r.topology, r.direction, r.topic, result, seconds, note)
+	line := fmt.Sprintf("%-12s  %-10s  %-52s  %-4s %8.2fs  %s", r.topology, r.direction, r.topic, result, seconds, note)
 	fmt.Fprintln(t.out, strings.TrimRight(line, " "))
 }
 

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch/tools/internal/events"
+	"github.com/redlatch/redlatch/tools/internal/topics"
 )
 
 // cell is one Redisson on one server in one topology, and what came out. Its exported fields are kept in a file.
@@ -131,10 +132,11 @@ func (v *verdict) visit(e events.Event) {
 		v.unable = v.unable || strings.Contains(e.Output, noSentinel)
 		return
 	}
-	direction, topic := split(e.Test)
-	if topic == "" || !e.Outcome() {
+	n, _ := topics.Read(e.Test)
+	if n.Topic == "" || n.Test != e.Test || !e.Outcome() {
 		return
 	}
+	direction, topic := n.Direction, n.Topic
 	v.seen[topic] = true
 	switch d := v.find(topic, false); {
 	case e.Action == events.Pass:
@@ -147,18 +149,6 @@ func (v *verdict) visit(e events.Event) {
 	default:
 		v.Failed = append(v.Failed, direction+": "+topic)
 	}
-}
-
-// split takes the name of a topic's test apart, TestInterop…/[<topology>/]<direction>/<topic>. Of any other test the topic is "".
-func split(test string) (direction, topic string) {
-	parts := strings.Split(test, "/")
-	if len(parts) > 1 && slices.Contains([]string{"cluster", "sentinel"}, parts[1]) {
-		parts = slices.Delete(parts, 1, 2)
-	}
-	if len(parts) != 3 {
-		return "", ""
-	}
-	return parts[1], strings.ReplaceAll(parts[2], "_", " ")
 }
 
 // finish adds what the single tests do not tell: that they were not there.
