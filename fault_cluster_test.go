@@ -644,7 +644,7 @@ func TestClusterIsOpenedWhileOneMasterCanNotAnswer(t *testing.T) {
 	}
 }
 
-// By default messages on a cluster travel as Redisson's do: sharded where the server can (wire-protocol.md §2).
+// WK-14: by default messages on a cluster travel as Redisson's do: sharded where the server can (wire-protocol.md §2).
 func TestMessagesOnAClusterTravelAsRedissons(t *testing.T) {
 	t.Parallel()
 	mode := func(m config.ShardedSubscriptionMode) func(*config.Config) {
