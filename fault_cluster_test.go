@@ -346,7 +346,8 @@ func TestRenewalsOfManySlotsKeepToOneSlotEach(t *testing.T) {
 		if event.Kind != redlatch.EventRenewed {
 			continue
 		}
-		if left[event.Name]--; left[event.Name] <= 0 {
+		left[event.Name]--
+		if left[event.Name] <= 0 {
 			delete(left, event.Name)
 		}
 	}
