@@ -16,11 +16,14 @@ import (
 	"github.com/redlatch/redlatch/rlock"
 )
 
-// mortal is a topology that replaces a master which dies, with a client of each language.
+// mortalWatchdog is longer than a failover takes.
+const mortalWatchdog = 30 * time.Second
+
+// mortal is a topology that replaces a master which dies.
 type mortal struct {
 	*testing.T
-	goes     *redlatch.Client
-	java     *javaagent.Thread
+	servers  config.Servers
+	yaml     func(topLevel ...string) string // the redisson.yaml that leads there
 	master   func() *redistest.Node
 	replaced func(dead *redistest.Node) *redistest.Node
 	numsub   string
@@ -31,37 +34,46 @@ func mortals() map[string]func(t *testing.T) *mortal {
 		"cluster": func(t *testing.T) *mortal {
 			t.Helper()
 			c := redistest.StartCluster(t)
-			return newMortal(t, config.Cluster(c.Addresses()...), javaagent.YAMLCluster(c.Addresses()), mortal{
+			return &mortal{
+				T: t, servers: config.Cluster(c.Addresses()...),
+				yaml:     func(topLevel ...string) string { return javaagent.YAMLCluster(c.Addresses(), topLevel...) },
 				master:   func() *redistest.Node { return c.MasterOf(t, name) },
 				replaced: func(dead *redistest.Node) *redistest.Node { return c.AwaitFailover(t, dead) },
 				numsub:   "SHARDNUMSUB",
-			})
+			}
 		},
 		"sentinel": func(t *testing.T) *mortal {
 			t.Helper()
 			s := redistest.StartSentinel(t)
-			yaml := javaagent.YAMLSentinel(s.MasterName(), s.Addresses())
-			return newMortal(t, config.Sentinel(s.MasterName(), s.Addresses()...), yaml, mortal{
+			return &mortal{
+				T: t, servers: config.Sentinel(s.MasterName(), s.Addresses()...),
+				yaml: func(topLevel ...string) string {
+					return javaagent.YAMLSentinel(s.MasterName(), s.Addresses(), topLevel...)
+				},
 				master:   func() *redistest.Node { return s.Master(t) },
 				replaced: func(dead *redistest.Node) *redistest.Node { return s.AwaitMaster(t, dead) },
 				numsub:   "NUMSUB",
-			})
+			}
 		},
 	}
 }
 
-func newMortal(t *testing.T, servers config.Servers, yaml string, m mortal) *mortal {
-	t.Helper()
-	m.T = t
-	var err error
-	m.goes, err = redlatch.Open(t.Context(), config.Config{Servers: servers, FallbackPoll: time.Hour})
-	require.NoError(t, err)
-	t.Cleanup(func() { _ = m.goes.Close() })
-	client, err := agent.Open(t.Context(), fmt.Sprintf("%s#%d", t.Name(), clients.Add(1)), yaml)
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, client.Close(context.Background())) })
-	m.java = client.Thread("one")
-	return &m
+// goClient is a client whose waiters are woken by messages or not at all.
+func (m *mortal) goClient() *redlatch.Client {
+	m.Helper()
+	c, err := redlatch.Open(m.Context(), config.Config{Servers: m.servers, LockWatchdogTimeout: mortalWatchdog, FallbackPoll: time.Hour})
+	require.NoError(m, err)
+	m.Cleanup(func() { _ = c.Close() })
+	return c
+}
+
+func (m *mortal) javaClient() *javaagent.Client {
+	m.Helper()
+	yaml := m.yaml(fmt.Sprintf("lockWatchdogTimeout: %d", mortalWatchdog.Milliseconds()))
+	c, err := agent.Open(m.Context(), fmt.Sprintf("%s#%d", m.Name(), clients.Add(1)), yaml)
+	require.NoError(m, err)
+	m.Cleanup(func() { require.NoError(m, c.Close(context.Background())) })
+	return c
 }
 
 // fails kills the master while somebody listens for the lock there, and returns when it has been replaced.
@@ -86,6 +98,7 @@ func TestInteropFailover(t *testing.T) {
 		t.Run(topology, func(t *testing.T) {
 			t.Run("java-to-go/a waiter gets the lock from a new master", func(t *testing.T) { goWaits(t, start(t)) })
 			t.Run("go-to-java/a waiter gets the lock from a new master", func(t *testing.T) { javaWaits(t, start(t)) })
+			t.Run("both/none meet and all go on when the master dies under load", func(t *testing.T) { allGoOn(t, start(t)) })
 		})
 	}
 }
@@ -94,17 +107,17 @@ func goWaits(t *testing.T, m *mortal) {
 	const patience = 15 * time.Second
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
-	lock := javaagent.Plain(name)
-	require.NoError(t, m.java.Lock(ctx, lock))
+	lock, goes, java := javaagent.Plain(name), m.goClient(), m.javaClient().Thread("one")
+	require.NoError(t, java.Lock(ctx, lock))
 	var hold *redlatch.Hold
 	got := make(chan error, 1)
 	go func() {
 		var err error
-		hold, err = rlock.New(m.goes, name).Lock(ctx)
+		hold, err = rlock.New(goes, name).Lock(ctx)
 		got <- err
 	}()
 	m.listened(m.fails())
-	require.NoError(t, m.java.Unlock(ctx, lock))
+	require.NoError(t, java.Unlock(ctx, lock))
 	select {
 	case err := <-got:
 		require.NoError(t, err)
@@ -118,10 +131,10 @@ func javaWaits(t *testing.T, m *mortal) {
 	const patience = 45 * time.Second
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
-	lock := javaagent.Plain(name)
-	hold, err := rlock.New(m.goes, name).Lock(ctx)
+	lock, java := javaagent.Plain(name), m.javaClient().Thread("one")
+	hold, err := rlock.New(m.goClient(), name).Lock(ctx)
 	require.NoError(t, err)
-	waiter := m.java.Go(javaagent.NewOp(javaagent.OpLock, lock))
+	waiter := java.Go(javaagent.NewOp(javaagent.OpLock, lock))
 	m.fails()
 	require.NoError(t, hold.Err())
 	require.NoError(t, hold.Unlock(ctx))
@@ -129,8 +142,8 @@ func javaWaits(t *testing.T, m *mortal) {
 	defer end()
 	_, err = waiter.Wait(bounded)
 	if err != nil && strings.Contains(err.Error(), "RedisClient is shutdown") {
-		err = m.java.Lock(bounded, lock) // Redisson had its client of the dead master shut down while the call was about to use it
+		err = java.Lock(bounded, lock) // Redisson had its client of the dead master shut down while the call was about to use it
 	}
 	require.NoError(t, err)
-	require.NoError(t, m.java.Unlock(ctx, lock))
+	require.NoError(t, java.Unlock(ctx, lock))
 }
