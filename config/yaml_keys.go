@@ -103,42 +103,55 @@ var meaningfulKeys = map[string]yamlKey{
 
 // ignoredGroup is keys that have no meaning for a client of locks. Their values are not looked at.
 type ignoredGroup struct {
-	why   string
 	where place
 	names string
 }
 
 var ignoredKeys = []ignoredGroup{
+	// Threads and event loops of the JVM.
 	{
-		"threads and event loops of the JVM", atTop,
+		atTop,
 		"threads nettyThreads executor nettyExecutor eventLoopGroup transportMode nettyHook useThreadClassLoader connectionListener",
 	},
-	{"values and objects other than locks", atTop, "codec referenceEnabled reliableTopicWatchdogTimeout minCleanUpDelay maxCleanUpDelay cleanUpKeysAmount"},
+	// Values and objects other than locks.
+	{atTop, "codec referenceEnabled reliableTopicWatchdogTimeout minCleanUpDelay maxCleanUpDelay cleanUpKeysAmount"},
+	// How scripts and messages travel, which looks the same to the other side.
 	{
-		"how scripts and messages travel, which looks the same to the other side", atTop,
+		atTop,
 		"useScriptCache keepPubSubOrder lazyInitialization protocol valkeyCapabilities",
 	},
-	{"looking up names of hosts, which the system does here", atTop, "addressResolverGroupFactory"},
-	{"options of sockets, where Go has defaults of its own", anywhere, "tcpNoDelay tcpKeepAliveCount tcpKeepAliveIdle tcpKeepAliveInterval tcpUserTimeout"},
-	{"the same, at the top only", atTop, "tcpKeepAlive"},
-	{"details of a key store or of TLS that go with a JVM", anywhere, "sslProvider sslKeystoreType sslKeystorePassword sslTruststorePassword"},
+	// Looking up names of hosts, which the system does here.
+	{atTop, "addressResolverGroupFactory"},
+	// Options of sockets, where Go has defaults of its own.
+	{anywhere, "tcpNoDelay tcpKeepAliveCount tcpKeepAliveIdle tcpKeepAliveInterval tcpUserTimeout"},
+	// The same, at the top only.
+	{atTop, "tcpKeepAlive"},
+	// Details of a key store or of TLS that go with a JVM.
+	{anywhere, "sslProvider sslKeystoreType sslKeystorePassword sslTruststorePassword"},
+	// Pools of connections; here one connection carries all requests and another all messages.
 	{
-		"pools of connections; here one connection carries all requests and another all messages", inAny,
+		inAny,
 		"idleConnectionTimeout pingConnectionInterval keepAlive reconnectionDelay subscriptionTimeout subscriptionsPerConnection " +
 			"subscriptionConnectionMinimumIdleSize subscriptionConnectionPoolSize dnsMonitoringInterval dnsMonitoringTimes",
 	},
-	{"the same, with one server", inSingle, "connectionMinimumIdleSize connectionPoolSize"},
+	// The same, with one server.
+	{inSingle, "connectionMinimumIdleSize connectionPoolSize"},
+	// Reading from replicas, and pools for them; locks are on masters only.
 	{
-		"reading from replicas, and pools for them; locks are on masters only", withReplicas,
+		withReplicas,
 		"readMode subscriptionMode loadBalancer fallbackLoadingToMaster failedSlaveCheckInterval failedSlaveNodeDetector " +
 			"failedSlaveReconnectionInterval masterConnectionMinimumIdleSize masterConnectionPoolSize slaveConnectionMinimumIdleSize " +
 			"slaveConnectionPoolSize",
 	},
-	{"what Redisson checks as it finds out about servers", inCluster, "checkSlotsCoverage checkMasterLinkStatus"},
-	{"the same", inSentinel, "checkSentinelsList checkSlaveStatusWithSyncing sentinelsDiscovery"},
-	{"the same", inReplicated, "monitorIPChanges"},
+	// What Redisson checks as it finds out about servers.
+	{inCluster, "checkSlotsCoverage checkMasterLinkStatus"},
+	// The same.
+	{inSentinel, "checkSentinelsList checkSlaveStatusWithSyncing sentinelsDiscovery"},
+	// The same.
+	{inReplicated, "monitorIPChanges"},
+	// Names from before 3.16 that files still carry along; they had no effect any more.
 	{
-		"names from before 3.16 that files still carry along; they had no effect any more", anywhere,
+		anywhere,
 		"pingTimeout reconnectionTimeout failedAttempts dnsMonitoring redissonReferenceEnabled useLinuxNativeEpoll decodeInExecutor",
 	},
 }

@@ -17,8 +17,14 @@ import (
 
 // site is servers as the tool is told of them.
 type site struct {
-	flags  []string
-	master func(t *testing.T) *redistest.Node // of the lock "job"
+	flags   []string
+	master  func(t *testing.T) *redistest.Node // of the lock "job"
+	masters func(t *testing.T) []*redistest.Node
+}
+
+// oneMaster is servers that have one master for all locks.
+func oneMaster(flags []string, master func(t *testing.T) *redistest.Node) site {
+	return site{flags, master, func(t *testing.T) []*redistest.Node { t.Helper(); return []*redistest.Node{master(t)} }}
 }
 
 func write(t *testing.T, name, text string) string {
@@ -39,8 +45,9 @@ func clusterSite(t *testing.T) site {
 	cluster := redistest.StartCluster(t, redistest.WithReplicas(0))
 	addresses := cluster.Addresses()
 	return site{
-		flags:  []string{"--cluster", "--redis", addresses[0] + "," + addresses[1], "--redis", addresses[2]},
-		master: func(t *testing.T) *redistest.Node { t.Helper(); return cluster.MasterOf(t, "job") },
+		flags:   []string{"--cluster", "--redis", addresses[0] + "," + addresses[1], "--redis", addresses[2]},
+		master:  func(t *testing.T) *redistest.Node { t.Helper(); return cluster.MasterOf(t, "job") },
+		masters: func(*testing.T) []*redistest.Node { return cluster.Nodes() },
 	}
 }
 
@@ -55,33 +62,26 @@ func sentinelSite(t *testing.T) site {
 		u.User = url.UserPassword("", "watch")
 		addresses = append(addresses, u.String())
 	}
-	return site{
-		flags: []string{
-			"--sentinel", sentinel.MasterName(), "--redis", strings.Join(addresses, ","), "--password-file", write(t, "password", "data\n"),
-			"--database", "3",
-		},
-		master: func(t *testing.T) *redistest.Node { t.Helper(); return sentinel.Master(t) },
-	}
+	return oneMaster([]string{
+		"--sentinel", sentinel.MasterName(), "--redis", strings.Join(addresses, ","), "--password-file", write(t, "password", "data\n"),
+		"--database", "3",
+	}, func(t *testing.T) *redistest.Node { t.Helper(); return sentinel.Master(t) })
 }
 
 func replicatedSite(t *testing.T) site {
 	t.Helper()
 	servers := redistest.StartReplicated(t, 1)
 	nodes := fmt.Sprintf("nodeAddresses: [%q, %q]", servers.Replicas()[0].URL(), servers.Master().URL())
-	return site{
-		flags:  []string{"--config", yaml(t, "replicatedServersConfig", nodes)},
-		master: func(*testing.T) *redistest.Node { return servers.Master() },
-	}
+	return oneMaster([]string{"--config", yaml(t, "replicatedServersConfig", nodes)},
+		func(*testing.T) *redistest.Node { return servers.Master() })
 }
 
 func masterSlaveSite(t *testing.T) site {
 	t.Helper()
 	servers := redistest.StartReplicated(t, 1)
-	return site{
-		flags: []string{"--config", yaml(t, "masterSlaveServersConfig",
-			fmt.Sprintf("masterAddress: %q", servers.Master().URL()), fmt.Sprintf("slaveAddresses: [%q]", servers.Replicas()[0].URL()))},
-		master: func(*testing.T) *redistest.Node { return servers.Master() },
-	}
+	return oneMaster([]string{"--config", yaml(t, "masterSlaveServersConfig",
+		fmt.Sprintf("masterAddress: %q", servers.Master().URL()), fmt.Sprintf("slaveAddresses: [%q]", servers.Replicas()[0].URL()))},
+		func(*testing.T) *redistest.Node { return servers.Master() })
 }
 
 func TestToolReachesEveryTopology(t *testing.T) {
@@ -102,8 +102,10 @@ func TestToolReachesEveryTopology(t *testing.T) {
 				require.Equal(t, 0, code, "%s%s", stderr, stdout)
 				require.Contains(t, stdout, "overlaps 0")
 			}
-			for _, key := range keys(t, s.master(t)) {
-				require.NotContains(t, key, "redlatch-demo:{", "the demo has cleaned up")
+			for _, node := range s.masters(t) {
+				for _, key := range keys(t, node) {
+					require.NotContains(t, key, "redlatch-demo", "the demo has not cleaned up")
+				}
 			}
 		})
 	}
