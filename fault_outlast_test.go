@@ -3,12 +3,18 @@ package redlatch_test
 import (
 	"context"
 	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/config"
 	"github.com/redlatch/redlatch/fairlock"
 	"github.com/redlatch/redlatch/internal/redistest"
+	"github.com/redlatch/redlatch/rlock"
 )
 
 // behind is a master that dies, and its replica and heir, which has not got the last that the master did.
@@ -71,4 +77,51 @@ func TestLeaverOfAQueueWhomTheHeirStillHasLeavesItThere(t *testing.T) {
 	b.until(func() bool { return !queued() }, "the leaving at the heir")
 	b.release(holder)
 	b.nothingLeft()
+}
+
+// The master is replaced while it lives, and its replica is behind.
+func TestReleaseThatTheHeirHasNotGotIsMadeAgainAfterATakeover(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, redistest.StartCluster(t))
+	hold := f.take(t.Context(), f.lock())
+	master := f.master()
+	heir := f.cluster.ReplicasOf(t, master)[0]
+	master.Do(t, "ACL", "SETUSER", "default", "-psync", "-sync", "-replconf")
+	master.Do(t, "CLIENT", "KILL", "TYPE", "replica")
+	f.release(hold)
+	has := func() bool { return slices.Contains(heir.Do(t, "KEYS", "*").Texts(), lockName) }
+	require.True(t, has(), "the heir has got the release")
+	heir.Do(t, "CLUSTER", "FAILOVER", "TAKEOVER")
+	f.until(func() bool { return !has() }, "the lock lasts")
+}
+
+// When the replicas can't be asked, since there is no further connection, that says nothing of the master: no release is taken to be in doubt.
+func TestReleasesAreNotMadeAgainWhileTheReplicasCanNotBeAsked(t *testing.T) {
+	t.Parallel()
+	p := newPair(t, 1)
+	require.NoError(t, p.other.Close())
+	var holds []*redlatch.Hold
+	for i := range 10 {
+		holds = append(holds, p.take(t.Context(), rlock.New(p.client, lockName+strconv.Itoa(i))))
+	}
+	control := p.server.Dial(t)
+	do := func(words ...string) redistest.Reply {
+		t.Helper()
+		reply, err := control.Do(words...)
+		require.NoError(t, err)
+		return reply
+	}
+	do("CONFIG", "SET", "maxclients", "3")
+	asks := regexp.MustCompile(`(?m)^id=(\d+) .* cmd=wait `).FindStringSubmatch(do("CLIENT", "LIST", "TYPE", "normal").Text())
+	require.NotNil(t, asks)
+	do("CLIENT", "KILL", "ID", asks[1])
+	latches := func() []string { return do("KEYS", config.UnlockLatchPrefix+"*").Texts() }
+	p.release(holds[0]) // the connection breaks with this one
+	p.until(func() bool { return len(latches()) == 1 }, "it is not settled")
+	for _, hold := range holds[1:] {
+		p.release(hold)
+	}
+	refused := regexp.MustCompile(`rejected_connections:([3-9]|\d\d)`)
+	p.until(func() bool { return refused.MatchString(do("INFO", "stats").Text()) }, "further connections are not tried")
+	require.Len(t, latches(), 1)
 }

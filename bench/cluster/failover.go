@@ -191,6 +191,9 @@ func (b *bench) redlatchContenders(ctx context.Context, m *mortal) (*contenders,
 	for i := range clients {
 		var err error
 		if clients[i], err = redlatch.Open(ctx, config.Config{Servers: m.servers, LockWatchdogTimeout: b.plan.watchdog}); err != nil {
+			if i > 0 {
+				err = errors.Join(err, clients[0].Close())
+			}
 			return nil, err
 		}
 	}

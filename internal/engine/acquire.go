@@ -97,12 +97,12 @@ func (a *acquisition) run() (*Hold, error) {
 
 // enterHeld lets an owner enter what it holds, past all waiters. Neither hold nor error: it holds nothing.
 func (a *acquisition) enterHeld() (*Hold, error) {
-	for failed := (failures{}); a.tenure.count() > 0; failed.add() {
+	for failed := a.engine.noFailures(); a.tenure.count() > 0; failed.add() {
 		h, _, err := a.attempt(false)
 		if err == nil || a.req.Wait == 0 && (failed.count > 0 || !stale(err)) {
 			return h, err
 		}
-		if err := a.recover(err, failed, nil); err != nil {
+		if err := a.recover(err, &failed, nil); err != nil {
 			return nil, err
 		}
 	}
@@ -123,7 +123,7 @@ func (a *acquisition) once() (*Hold, error) {
 
 // compete waits for the front of the process's queue, and there for the lock.
 func (a *acquisition) compete(w *waiter) (*Hold, error) {
-	for failed := (failures{}); ; {
+	for failed := a.engine.noFailures(); ; {
 		if h := a.collect(); h != nil {
 			return h, nil
 		}
@@ -138,10 +138,10 @@ func (a *acquisition) compete(w *waiter) (*Hold, error) {
 		case h != nil:
 			return h, nil
 		case err == nil:
-			failed = failures{}
+			failed = a.engine.noFailures()
 			err = a.sleep(w, ttl)
 		default:
-			err = a.recover(err, failed, w.kick)
+			err = a.recover(err, &failed, w.kick)
 			failed.add()
 		}
 		if err != nil {
@@ -189,14 +189,15 @@ func (e *Engine) napFor(ttl time.Duration) time.Duration {
 }
 
 // recover pauses after a failure that may pass; it returns the error that ends the call otherwise.
-func (a *acquisition) recover(err error, failed failures, kick <-chan struct{}) error {
-	if !a.engine.worthRetrying(err, failed) {
+func (a *acquisition) recover(err error, failed *failures, kick <-chan struct{}) error {
+	if !a.engine.worthRetrying(err, *failed) {
 		return err
 	}
 	if failed.count == 0 && stale(err) {
 		return nil
 	}
-	over := a.pause(a.engine.cfg.RetryDelay.Next(failed.count), a.engine.nextLayout(), kick)
+	over := a.pause(a.engine.cfg.RetryDelay.Next(failed.count), failed.rerouted, kick)
+	failed.rerouted = a.engine.nextLayout()
 	switch {
 	case over == nil:
 		return nil

@@ -46,7 +46,7 @@ func (e *Engine) releaseOnce(t *tenure, doubt bool) error {
 			return err
 		case count == 0:
 			// It took effect, or the lock was gone before: of a release whose answer was lost nobody can tell, nor needs to.
-			e.outlast(t, e.masterOf(t), 0)
+			e.outlast(t, e.servers.MasterOf(t.lock.slot), 0)
 			return e.concludeRelease(t, sent, end, lua.Release{}, true)
 		case again:
 			e.close(t)
@@ -56,9 +56,10 @@ func (e *Engine) releaseOnce(t *tenure, doubt bool) error {
 	}
 }
 
-// outlast sees to it that a failover does not bring back an owner that has left: if the master dies before replicas have got that, it
-// becomes a debt, so that the next master is asked whom it knows, and tells the waiters. stood is for how long the owner would still count as alive in the
-// queue that it has left; 0 when it stood in none. The tenure's turn must be taken.
+// outlast sees to it that a failover does not bring back an owner that has left: if the master goes before replicas are known to have that, it
+// becomes a debt, so that the next master is asked whom it knows, and tells the waiters. What the settling of a debt releases is not watched over in its
+// turn. stood is for how long the owner would still count as alive in the queue that it has left; 0 when it stood in none. The tenure's turn must be
+// taken.
 func (e *Engine) outlast(t *tenure, by *topology.Node, stood time.Duration) {
 	if by == nil || !e.servers.Replicates() || t.count() > 0 { // who still holds says how often with the next release
 		return
@@ -70,9 +71,6 @@ func (e *Engine) outlast(t *tenure, by *topology.Node, stood time.Duration) {
 		e.part(returned)
 	})
 }
-
-// masterOf is the node that has a tenure's lock now; nil when nobody does.
-func (e *Engine) masterOf(t *tenure) *topology.Node { return e.servers.MasterOf(t.lock.slot) }
 
 // concludeRelease draws the conclusion for the holds that are left.
 func (e *Engine) concludeRelease(t *tenure, sent, end time.Time, reply lua.Release, doubt bool) error {

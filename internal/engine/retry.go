@@ -24,7 +24,8 @@ func (f *failures) add() {
 
 // worthRetrying tells whether a failed request is to be made again: when that can help, and RetryAttempts are not used up. Where masters can
 // change, the failures of a failover come one after the other within moments, so there the time counts that as many timeouts would
-// have taken: a failover that a patient client would have lived through is lived through.
+// have taken: a failover that a patient client would have lived through is lived through. So it is with a server that refuses to write, since
+// its address can come to lead to another one.
 func (e *Engine) worthRetrying(err error, failed failures) bool {
 	if !passing(err) && !errors.Is(err, errLate) {
 		return false
@@ -33,7 +34,8 @@ func (e *Engine) worthRetrying(err error, failed failures) bool {
 		return true
 	}
 	patience := time.Duration(e.cfg.Retries()) * (e.cfg.Timeout + e.cfg.RetryDelay.Max)
-	return e.servers.Discovers() && ranNothing(err) && time.Since(failed.began) < patience
+	changes := e.servers.Discovers() || serverSays(err, "READONLY")
+	return changes && ranNothing(err) && time.Since(failed.began) < patience
 }
 
 // pause waits before a failed request is made again, no longer than until some locks have got another master; false when that can't help, has

@@ -83,9 +83,10 @@ func (e *Engine) paidLocked(t *tenure, n int) {
 func (e *Engine) asks(t *tenure) (asks []lua.Call[int], debts []debt) {
 	e.mu.Lock()
 	debts = append(debts, t.debts...)
+	holds := len(t.holds) > 0
 	e.mu.Unlock()
 	for _, d := range debts {
-		if d.stood > 0 && !t.stands {
+		if d.stood > 0 && !t.stands && !holds {
 			t.stands, t.wait = true, d.stood
 		}
 		asks = append(asks, lua.Settle(t.place.key, t.lock.latch(d.latch), t.place.field, barFor))
@@ -346,8 +347,7 @@ func (e *Engine) pay(t *tenure, debts []debt, answers []lua.Result[int]) (extra 
 	}
 	all := paid == len(debts)
 	extra = extra && all
-	over := all && !extra && !t.mustLeaveLocked()
-	if all && !over {
+	if all && (extra || t.mustLeaveLocked()) {
 		paid--
 	}
 	e.paidLocked(t, paid)
@@ -356,9 +356,6 @@ func (e *Engine) pay(t *tenure, debts []debt, answers []lua.Result[int]) (extra 
 	if refusal != nil {
 		e.log.Warn("a request in doubt could not be settled; if it took effect, its lock has expired by now",
 			"lock", t.lock.Name, "owner", t.place.field, "error", describe(refusal))
-	}
-	if over {
-		e.outlast(t, e.masterOf(t), 0)
 	}
 	return extra
 }
@@ -390,11 +387,8 @@ func (e *Engine) correctAll(tenures []*tenure) {
 		if result.Err == nil {
 			e.paidLocked(of[i], 1)
 		}
+		of[i].passLocked()
 		e.mu.Unlock()
-		if result.Err == nil {
-			e.outlast(of[i], e.masterOf(of[i]), 0)
-		}
-		of[i].give()
 	}
 }
 
@@ -417,7 +411,6 @@ func (e *Engine) leaveQueues(tenures []*tenure) {
 			e.mu.Lock()
 			e.paidLocked(of[i], 1)
 			e.mu.Unlock()
-			e.outlast(of[i], e.masterOf(of[i]), of[i].wait)
 		}
 	}
 	for _, t := range tenures {

@@ -56,10 +56,11 @@ type committer struct {
 	// mu guards the queue. It is never held over network I/O.
 	mu      sync.Mutex
 	queue   []*commit
-	unsure  []unsure    // in the order in which they came
+	unsure  []unsure    // in the order of their numbers
+	watched int64       // how many have come
 	due     bool        // the replicas are to be asked for these, though nothing else may be queued
 	planned *time.Timer // sets due; nil: not planned
-	silence bool        // the replicas did not acknowledge what they were asked for last
+	silence bool        // the replicas did not acknowledge what they were asked for alone
 	working bool
 	closed  bool
 	idle    sync.WaitGroup // of the goroutine
@@ -142,10 +143,13 @@ func (c *committer) withdraw(job *commit) bool {
 func (c *committer) work() {
 	for c.more() {
 		err := c.prepare() // before anything is taken out of the queue: who gives up meanwhile knows that nothing was sent
-		batch, before, mark := c.take()
-		known := gone
-		if err == nil {
-			known = c.send(batch, mark)
+		batch, before := c.take()
+		known := open
+		if err == nil && len(batch) > 0 {
+			known = c.send(batch)
+		}
+		if err == nil && known == open && before.due {
+			known = c.ask(before.mark)
 		}
 		c.learn(before, known)
 		for _, job := range batch {
@@ -166,18 +170,18 @@ func (c *committer) more() bool {
 	return c.working
 }
 
-// take takes a batch out of the queue. before is how many are unsure whose writes the server has answered before it gets the batch, mark
-// that of the last one.
-func (c *committer) take() (batch []*commit, before int, mark string) {
+// take takes a batch out of the queue, and tells of those that are unsure whose writes the server has answered before it gets the batch.
+func (c *committer) take() (batch []*commit, before earlier) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	batch = slices.Clone(c.queue[:min(len(c.queue), atOnce)])
 	c.queue = c.queue[len(batch):]
-	c.due = false
-	if before = len(c.unsure); before > 0 {
-		mark = c.unsure[before-1].mark
+	before.last = c.watched
+	if c.due && len(c.unsure) > 0 {
+		before.due, before.mark = true, c.unsure[len(c.unsure)-1].mark
 	}
-	return batch, before, mark
+	c.due = false
+	return batch, before
 }
 
 // prepare makes sure of the connection and of the number of replicas.
@@ -198,15 +202,14 @@ func (c *committer) close() {
 	c.mu.Unlock()
 	c.idle.Wait()
 	c.hangUp()
-	c.learn(len(c.unsure), gone) // nobody adds any more
 }
 
 // send sends a batch, and once more in full what the server did not know. It tells what became of what was written before.
-func (c *committer) send(batch []*commit, mark string) (before knowledge) {
+func (c *committer) send(batch []*commit) (before knowledge) {
 	for _, command := range []scriptCommand{lua.Call[lua.Grant].BySHA1, lua.Call[lua.Grant].InFull} {
 		ctx, cancel := context.WithTimeout(c.node.life, c.cfg.Timeout+c.cfg.SlavesSyncTimeout)
 		var replies []rueidis.RedisResult
-		replies, before = c.pipeline(ctx, batch, mark, command)
+		replies, before = c.pipeline(ctx, batch, command)
 		cancel()
 		if replies[len(replies)-1].NonRedisError() != nil {
 			c.hangUp()
@@ -214,7 +217,7 @@ func (c *committer) send(batch []*commit, mark string) (before knowledge) {
 		}
 		batch = slices.DeleteFunc(slices.Clone(batch), func(job *commit) bool { return !lua.IsNoScript(job.err) })
 		if len(batch) == 0 {
-			return before
+			break
 		}
 	}
 	return before
@@ -235,12 +238,19 @@ func (c *committer) connect() error {
 	if err != nil {
 		return err
 	}
+	if err := client.Do(ctx, client.B().Ping().Build()).NonRedisError(); err != nil { // it is made now at the earliest
+		client.Close()
+		release()
+		return c.node.notSent(err)
+	}
 	c.conn, c.counted = &commitConn{client, release}, time.Time{}
+	c.lose() // what was written before, this server need not have: it may be another one, or have restarted
 	return nil
 }
 
 // hangUp closes a connection on which nothing can be relied on any more: an answer that did not come would be taken for the next one's.
 func (c *committer) hangUp() {
+	defer c.lose()
 	if c.conn != nil {
 		c.conn.Close()
 		c.conn.release()
@@ -248,9 +258,8 @@ func (c *committer) hangUp() {
 	}
 }
 
-// pipeline sends the batch with one WAIT behind it, and concludes what the replies say. WAIT looks back to the last write of its own
-// connection. Where there is no batch, the mark is that: it is gone a moment later.
-func (c *committer) pipeline(ctx context.Context, batch []*commit, mark string, command scriptCommand) ([]rueidis.RedisResult, knowledge) {
+// pipeline sends the batch with one WAIT behind it, and concludes what the replies say.
+func (c *committer) pipeline(ctx context.Context, batch []*commit, command scriptCommand) ([]rueidis.RedisResult, knowledge) {
 	b := c.conn.B()
 	var commands []rueidis.Completed
 	at := make([]int, len(batch))
@@ -260,9 +269,6 @@ func (c *committer) pipeline(ctx context.Context, batch []*commit, mark string, 
 		}
 		at[i] = len(commands)
 		commands = append(commands, command(job.call, b))
-	}
-	if len(batch) == 0 {
-		commands = append(commands, b.Set().Key(mark).Value("").Px(time.Millisecond).Build())
 	}
 	wanted := c.wanted()
 	if wanted > 0 {
@@ -275,19 +281,11 @@ func (c *committer) pipeline(ctx context.Context, batch []*commit, mark string, 
 			job.err = missing
 		}
 	}
-	written := slices.ContainsFunc(batch, func(job *commit) bool { return job.grant.Acquired })
-	if len(batch) == 0 {
-		err := replies[0].Error()
-		if says(err, "MOVED") {
-			return replies, moved
-		}
-		written = err == nil
-	}
 	switch {
 	case errors.Is(missing, errDemoted):
 		return replies, gone
-	case wanted == 0 || missing != nil || !written:
-		return replies, open
+	case wanted == 0 || missing != nil || !slices.ContainsFunc(batch, func(job *commit) bool { return job.grant.Acquired }):
+		return replies, open // WAIT looks back to the last write of its own connection
 	default:
 		return replies, copied
 	}

@@ -18,7 +18,7 @@ const (
 	// troubleLasts is how long the follower keeps asking at short intervals after the last request that met trouble: a failover
 	// takes its time, and those who wait should have the new master as soon as there is one.
 	troubleLasts = 20 * time.Second
-	// redialGap is how long a server that refuses to write is let be after it was connected to anew.
+	// redialGap is how long a server that refuses to write is let be after it was connected to anew first, give or take a half.
 	redialGap = time.Second
 	// retireAfter is how long a server that nobody names any more keeps its connections.
 	retireAfter = 30 * time.Second
@@ -101,14 +101,19 @@ func (t *Topology) refresh(ctx context.Context) (changed bool, err error) {
 				return before.master(slot) != next.master(slot)
 			})
 		}
+		for _, n := range before.masters {
+			n.commits.handOver(next)
+		}
 	}
 	t.retire(d.masters)
 	return changed, nil
 }
 
 // redial is the follower's goroutine where the address is fixed. A server that refuses to write is connected to anew: the name, or what
-// stands at the address, may lead to another one by now.
+// stands at the address, may lead to another one by now. If it goes on to refuse, that is tried more and more seldom.
 func (t *Topology) redial() {
+	pace := backoff.NewExponentialBackOff(backoff.WithInitialInterval(redialGap), backoff.WithMaxInterval(4*redialGap), backoff.WithMaxElapsedTime(0))
+	var last time.Time
 	for {
 		select {
 		case <-t.life.Done():
@@ -117,6 +122,10 @@ func (t *Topology) redial() {
 			if old != t.Master("") {
 				continue
 			}
+			if time.Since(last) > troubleLasts {
+				pace.Reset()
+			}
+			last = time.Now()
 			t.log.Info("the server refuses to write; its address is looked up and connected to anew", "server", old.address)
 			t.mu.Lock()
 			delete(t.nodes, nodeKey{old.address, old.as})
@@ -124,7 +133,7 @@ func (t *Topology) redial() {
 			t.now.Store(single(t.node(old.address, old.as)))
 			t.changed(func(string) bool { return true })
 			old.close()
-			if !sleepWithin(t.life, redialGap) {
+			if !sleepWithin(t.life, pace.NextBackOff()) {
 				return
 			}
 		}

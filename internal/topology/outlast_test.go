@@ -3,6 +3,7 @@ package topology
 import (
 	"context"
 	"log/slog"
+	"net"
 	"strconv"
 	"sync/atomic"
 	"testing"
@@ -44,9 +45,9 @@ func (r *replicated) writes(until time.Time) {
 }
 
 // grants has an owner ask for a lock, which the first one gets. Its WAIT is answered when this returns.
-func (r *replicated) grants(owner string, granted bool) {
+func (r *replicated) grants(name, owner string, granted bool) {
 	r.Helper()
-	grant, err := Commit(context.Background(), r.top, lua.Acquire("order:1001", "latch", owner, time.Minute, true))
+	grant, err := Commit(context.Background(), r.top, lua.Acquire(name, "latch", owner, time.Minute, true))
 	require.NoError(r, err)
 	require.Equal(r, granted, grant.Acquired)
 }
@@ -68,6 +69,7 @@ func later() time.Time { return time.Now().Add(time.Hour) }
 func TestWritesThatReplicasHaveSurviveTheMaster(t *testing.T) {
 	t.Run("AskedByThemselves", func(t *testing.T) {
 		r := openReplicated(t, 1)
+		r.grants("order:1001", "first", true)
 		for range 10 {
 			r.writes(later())
 		}
@@ -78,8 +80,9 @@ func TestWritesThatReplicasHaveSurviveTheMaster(t *testing.T) {
 	})
 	t.Run("WithAGrant", func(t *testing.T) {
 		r := openReplicated(t, 1)
+		r.grants("order:1001", "first", true)
 		r.writes(later())
-		r.grants("first", true)
+		r.grants("order:1002", "first", true)
 		require.Zero(t, r.watched(), "its WAIT covers what was written before")
 		r.servers.Master().Kill(t)
 		r.top.Close()
@@ -95,7 +98,7 @@ func TestWritesThatNoReplicaHasAreLostWithTheMaster(t *testing.T) {
 	} {
 		t.Run(what, func(t *testing.T) {
 			r := openReplicated(t, 1)
-			r.grants("first", true)
+			r.grants("order:1001", "first", true)
 			r.servers.Replicas()[0].Freeze(t)
 			r.writes(later())
 			r.writes(time.Now().Add(-time.Second)) // does not matter any more
@@ -110,7 +113,7 @@ func TestWritesThatNoReplicaHasAreLostWithTheMaster(t *testing.T) {
 // They may come to be the heir's later, so they are asked about again and again.
 func TestWritesAreWatchedUntilTheReplicaComesBack(t *testing.T) {
 	r := openReplicated(t, 1)
-	r.grants("first", true)
+	r.grants("order:1001", "first", true)
 	replica := r.servers.Replicas()[0]
 	replica.Freeze(t)
 	r.writes(later())
@@ -125,29 +128,70 @@ func TestWritesAreWatchedUntilTheReplicaComesBack(t *testing.T) {
 // WAIT looks back to the last write of its connection, and who is refused has written nothing.
 func TestRefusalTellsNothingOfEarlierWrites(t *testing.T) {
 	r := openReplicated(t, 1)
-	r.grants("first", true)
+	r.grants("order:1001", "first", true)
 	r.servers.Replicas()[0].Freeze(t)
 	r.writes(later())
-	r.grants("second", false)
+	r.grants("order:1001", "second", false)
 	require.Equal(t, 1, r.watched())
 }
 
-// A slot takes what it has along when it moves, so its new master knows of the writes.
-func TestWritesInASlotThatHasMovedAreWatchedNoMore(t *testing.T) {
+// One of several is enough, as for a grant. Grants do not stand behind the others.
+func TestWritesThatOneOfSeveralReplicasHasAreWatchedNoMore(t *testing.T) {
+	r := openReplicated(t, 2)
+	r.grants("order:1001", "first", true)
+	r.servers.Replicas()[0].Freeze(t)
+	r.writes(later())
+	r.eventually(func() bool { return r.watched() == 0 }, "the other replica has it")
+	require.Zero(t, r.lost.Load())
+}
+
+// The old master lives on and nobody has told it, as in a partition: so nothing on its connection says that it counts no more.
+func TestWritesAreLostWhenAnotherMasterIsNamed(t *testing.T) {
+	r := openReplicated(t, 2)
+	r.grants("order:1001", "first", true)
+	old, heir, other := r.node(), r.servers.Replicas()[0], r.servers.Replicas()[1]
+	heir.Do(t, "REPLICAOF", "NO", "ONE")
+	host, port, err := net.SplitHostPort(heir.Addr())
+	require.NoError(t, err)
+	other.Do(t, "REPLICAOF", host, port)
+	r.servers.Master().Do(t, "INCR", "n")
+	old.Outlast("mark", later(), func() { r.lost.Add(1) })
+	r.eventually(func() bool { r.top.Stir(); return r.node() != old }, "another master")
+	r.eventually(func() bool { return r.lost.Load() == 1 }, "nobody was told")
+}
+
+// What was answered while a WAIT was on its way is not known to be copied when that breaks: the next connection can lead to another server.
+func TestWritesAreLostWithTheConnectionThatWasToTellOfThem(t *testing.T) {
+	master, replica := two(t)
+	top, line, _ := committing(t, master, asIs)
+	require.NoError(t, top.grant(t.Context(), "one"))
+	replica.Stop(t)
+	t.Cleanup(func() { replica.Cont(t) })
+	n := top.Masters()[0]
+	var lost atomic.Int64
+	broken := make(chan struct{})
+	wait := line.Next(redistest.Sends("WAIT"), redistest.HoldRequest(broken))
+	n.Outlast("mark", later(), func() { lost.Add(1) })
+	wait.AwaitRequest(t)
+	n.Outlast("mark", later(), func() { lost.Add(1) })
+	line.Down()
+	close(broken)
+	require.Eventually(t, func() bool { return lost.Load() == 2 }, 20*time.Second, time.Millisecond)
+}
+
+// Beyond a number nothing more is kept of them: they must not fill the memory when no replica answers for long.
+func TestWritesThatAreWatchedAreBounded(t *testing.T) {
 	t.Parallel()
-	lost := 0
-	watch := func(mark string) unsure { return unsure{mark, later(), func() { lost++ }} }
-	c := &committer{closed: true, unsure: []unsure{watch("{a}1"), watch("{b}1"), watch("{a}2"), watch("{a}3")}}
-	c.learn(3, moved)
-	require.Len(t, c.unsure, 2)
-	require.Equal(t, "{b}1", c.unsure[0].mark)
-	require.Equal(t, "{a}3", c.unsure[1].mark, "it was written later")
-	require.Zero(t, lost)
+	c := &committer{working: true}
+	for range unsureAtMost + 1 {
+		require.True(t, c.watch(unsure{}))
+	}
+	require.Len(t, c.unsure, unsureAtMost)
 }
 
 func TestWritesOfAMasterWithoutReplicasAreNotWatched(t *testing.T) {
 	r := openReplicated(t, 0)
-	r.grants("first", true)
+	r.grants("order:1001", "first", true)
 	for i := range 3 {
 		r.servers.Master().Do(t, "SET", strconv.Itoa(i), "")
 		r.writes(later())

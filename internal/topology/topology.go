@@ -49,7 +49,7 @@ type nodeKey struct {
 type Options struct {
 	Log   *slog.Logger
 	Redis rueidis.Client // nil: connect as the config says
-	// Changed is told, by the follower, that some slots have another master now; moved tells which keys that concerns.
+	// Changed is told, by the follower, that some slots have another master now; moved tells which keys that concerns. nil: nobody is told.
 	Changed func(moved func(key string) bool)
 }
 
@@ -59,6 +59,9 @@ func Open(ctx context.Context, cfg config.Config, o Options) (*Topology, error) 
 	t := &Topology{
 		cfg: cfg, log: o.Log, changed: o.Changed, stirred: make(chan struct{}, 1), demoted: make(chan *Node, 1),
 		nodes: make(map[nodeKey]*Node),
+	}
+	if t.changed == nil {
+		t.changed = func(func(string) bool) {}
 	}
 	t.life, t.end = context.WithCancel(context.Background())
 	t.now.Store(&layout{})
