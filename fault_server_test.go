@@ -159,7 +159,6 @@ func TestRefusalThatDoesNotPassIsReturnedAfterTheRetries(t *testing.T) {
 	for _, words := range []string{
 		"LOADING Redis is loading the dataset in memory",
 		"MISCONF Redis is configured to save RDB snapshots, but it's currently unable to persist to disk.",
-		"READONLY You can't write against a read only replica.",
 	} {
 		r := newRig(t)
 		asked := 0
@@ -179,6 +178,25 @@ func TestRefusalThatDoesNotPassIsReturnedAfterTheRetries(t *testing.T) {
 		require.Equal(t, 4+1, asked, "three retries, and one attempt")
 		r.release(r.take(context.Background(), r.lock()))
 	}
+}
+
+// A server that has become a replica is asked for as long as a failover can take: its address may lead to another one by then.
+func TestServerThatRefusesToWriteIsAskedForLongerThanABrokenOne(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	asked := 0
+	r.relay.OnRequest(func(cmd []string) redistest.Action {
+		if !runs("acquire")(cmd) {
+			return redistest.Pass()
+		}
+		asked++
+		return redistest.AnswerError("READONLY You can't write against a read only replica.")
+	})
+	_, err := r.lock().Lock(context.Background())
+	require.ErrorContains(t, err, "READONLY")
+	require.Greater(t, asked, 4+1)
+	r.relay.OnRequest(nil)
+	r.release(r.take(context.Background(), r.lock()))
 }
 
 // A refusal that will not pass is not tried again.
