@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/internal/locktest/probe"
 	"github.com/redlatch/redlatch/internal/redistest"
 	"github.com/redlatch/redlatch/rwlock"
 )
@@ -17,7 +18,7 @@ import (
 func TestReadHoldWithinAWriteHoldComesAndGoes(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
-	here, there := rwlock.New(open(t, s.URL()), name), rwlock.New(open(t, s.URL()), name)
+	here, there := rwlock.New(probe.Open(t, s.URL()), name), rwlock.New(probe.Open(t, s.URL()), name)
 	locked := func(read, write bool) {
 		t.Helper()
 		for side, want := range map[*rwlock.Side]bool{there.Read(): read, there.Write(): write} {
@@ -27,50 +28,50 @@ func TestReadHoldWithinAWriteHoldComesAndGoes(t *testing.T) {
 		}
 	}
 	locked(false, false)
-	writing := take(t, background, here.Write())
+	writing := probe.Take(t, here.Write())
 	locked(false, true)
-	reading := take(t, writing.Context(), here.Read())
+	reading := probe.TakeAs(t, writing.Context(), here.Read())
 	locked(true, true)
-	release(t, reading)
+	probe.Release(t, reading)
 	locked(false, true)
 	require.Equal(t, "write", field(t, s, "mode"))
 	require.Equal(t, "1", field(t, s, writing.Owner().String()+":write"))
-	isHeld(t, there.Read())
-	release(t, writing)
+	probe.IsHeld(t, there.Read())
+	probe.Release(t, writing)
 	locked(false, false)
-	nothingLeft(t, s)
+	require.Empty(t, s.Snapshot(t).Entries)
 }
 
 // RW-02, RW-04
 func TestWriterThatKeepsReadingIsRenewedAsAReader(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
-	seen := make(events, 1000)
-	here, there := rwlock.New(observed(t, s.URL(), seen, watchful), name), rwlock.New(open(t, s.URL()), name)
-	writing := take(t, background, here.Write())
-	reading := take(t, writing.Context(), here.Read())
-	release(t, writing)
+	seen := make(probe.Events, 1000)
+	here, there := rwlock.New(probe.Observed(t, s.URL(), seen, watchful), name), rwlock.New(probe.Open(t, s.URL()), name)
+	writing := probe.Take(t, here.Write())
+	reading := probe.TakeAs(t, writing.Context(), here.Read())
+	probe.Release(t, writing)
 	require.Equal(t, "read", field(t, s, "mode"))
-	other := take(t, background, there.Read())
-	isHeld(t, there.Write())
-	release(t, other)
+	other := probe.Take(t, there.Read())
+	probe.IsHeld(t, there.Write())
+	probe.Release(t, other)
 
-	seen.renewals(t)
+	renewals(t, seen)
 	require.NoError(t, reading.Err())
-	require.Positive(t, ttl(t, s, name))
-	require.Positive(t, ttl(t, s, marker(reading)))
-	isHeld(t, there.Write())
-	release(t, reading)
-	nothingLeft(t, s)
+	require.Positive(t, s.TTL(t, name))
+	require.Positive(t, s.TTL(t, marker(reading)))
+	probe.IsHeld(t, there.Write())
+	probe.Release(t, reading)
+	require.Empty(t, s.Snapshot(t).Entries)
 }
 
 // RW-05
 func TestReaderThatAsksForTheWriteSideIsToldAtOnce(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
-	lock := rwlock.New(open(t, s.URL()), name)
-	reading := take(t, background, lock.Read())
-	ctx, cancel := context.WithTimeout(reading.Context(), patience)
+	lock := rwlock.New(probe.Open(t, s.URL()), name)
+	reading := probe.Take(t, lock.Read())
+	ctx, cancel := context.WithTimeout(reading.Context(), probe.Patience)
 	defer cancel()
 	for _, opts := range [][]redlatch.AcquireOption{nil, {redlatch.WithWait(time.Hour)}} {
 		h, err := lock.Write().Lock(ctx, opts...)
@@ -81,47 +82,47 @@ func TestReaderThatAsksForTheWriteSideIsToldAtOnce(t *testing.T) {
 	require.ErrorIs(t, err, redlatch.ErrReentry)
 	require.Nil(t, h)
 	require.NoError(t, reading.Err())
-	release(t, reading)
-	release(t, take(t, background, lock.Write()))
-	nothingLeft(t, s)
+	probe.Release(t, reading)
+	probe.Release(t, probe.Take(t, lock.Write()))
+	require.Empty(t, s.Snapshot(t).Entries)
 }
 
 // RW-07, RW-08: the longest reader's lease is the lock's, until that reader leaves.
 func TestLockLastsAsLongAsItsLongestReader(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
-	lock := rwlock.New(open(t, s.URL()), name)
-	long := take(t, background, lock.Read(), redlatch.WithLease(time.Hour))
-	short := take(t, background, lock.Read(), redlatch.WithLease(time.Minute))
-	require.Greater(t, ttl(t, s, name), 50*time.Minute)
-	require.Greater(t, ttl(t, s, marker(long)), 50*time.Minute)
-	require.LessOrEqual(t, ttl(t, s, marker(short)), time.Minute)
+	lock := rwlock.New(probe.Open(t, s.URL()), name)
+	long := probe.Take(t, lock.Read(), redlatch.WithLease(time.Hour))
+	short := probe.Take(t, lock.Read(), redlatch.WithLease(time.Minute))
+	require.Greater(t, s.TTL(t, name), 50*time.Minute)
+	require.Greater(t, s.TTL(t, marker(long)), 50*time.Minute)
+	require.LessOrEqual(t, s.TTL(t, marker(short)), time.Minute)
 	messages := s.Record(t, channel)
-	release(t, long)
+	probe.Release(t, long)
 	require.Empty(t, messages.Messages(t))
-	require.Greater(t, ttl(t, s, name), 40*time.Second)
-	require.LessOrEqual(t, ttl(t, s, name), time.Minute)
-	release(t, short)
+	require.Greater(t, s.TTL(t, name), 40*time.Second)
+	require.LessOrEqual(t, s.TTL(t, name), time.Minute)
+	probe.Release(t, short)
 	require.Len(t, messages.Messages(t), 1)
-	nothingLeft(t, s)
+	require.Empty(t, s.Snapshot(t).Entries)
 }
 
 // RW-10: a reader whose process died ends by its lease, however long another one reads.
 func TestDeadReaderIsNotRenewedByAnother(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
-	seen := make(events, 1000)
-	dying := open(t, s.URL(), watchful)
-	dead := take(t, background, rwlock.New(dying, name).Read())
-	here := rwlock.New(observed(t, s.URL(), seen, watchful), name)
-	alive := take(t, background, here.Read())
+	seen := make(probe.Events, 1000)
+	dying := probe.Open(t, s.URL(), watchful)
+	dead := probe.Take(t, rwlock.New(dying, name).Read())
+	here := rwlock.New(probe.Observed(t, s.URL(), seen, watchful), name)
+	alive := probe.Take(t, here.Read())
 	require.NoError(t, dying.Close())
-	seen.renewals(t)
+	renewals(t, seen)
 	require.NoError(t, alive.Err())
-	require.Negative(t, ttl(t, s, marker(dead)))
-	require.Positive(t, ttl(t, s, marker(alive)))
-	release(t, alive)
-	nothingLeft(t, s)
+	require.Negative(t, s.TTL(t, marker(dead)))
+	require.Positive(t, s.TTL(t, marker(alive)))
+	probe.Release(t, alive)
+	require.Empty(t, s.Snapshot(t).Entries)
 }
 
 // RW-13: whoever waits is told to look all the same.
@@ -131,8 +132,8 @@ func TestReleaseOfALostHoldSaysSoAndWakesWaiters(t *testing.T) {
 		t.Run(side, func(t *testing.T) {
 			t.Parallel()
 			s := redistest.Start(t)
-			of := sideOf(rwlock.New(open(t, s.URL()), name), side)
-			hold := take(t, background, of)
+			of := sideOf(rwlock.New(probe.Open(t, s.URL()), name), side)
+			hold := probe.Take(t, of)
 			s.FlushAll(t)
 			messages := s.Record(t, channel)
 			require.ErrorIs(t, hold.Unlock(background), redlatch.ErrLost)
@@ -148,13 +149,13 @@ func TestReleaseOfAWriterLetsAllReadersIn(t *testing.T) {
 	t.Parallel()
 	const clients, each = 2, 10
 	s := redistest.Start(t)
-	writing := take(t, background, rwlock.New(open(t, s.URL()), name).Write())
+	writing := probe.Take(t, rwlock.New(probe.Open(t, s.URL()), name).Write())
 	entered := make(chan *redlatch.Hold)
 	for range clients {
-		lock := rwlock.New(open(t, s.URL(), deaf), name)
+		lock := rwlock.New(probe.Open(t, s.URL(), probe.Deaf), name)
 		for range each {
 			go func() {
-				h, err := lock.Read().Lock(background, redlatch.WithWait(patience))
+				h, err := lock.Read().Lock(background, redlatch.WithWait(probe.Patience))
 				if err != nil {
 					t.Errorf("a reader that waits for a writer: %v", err)
 				}
@@ -162,12 +163,9 @@ func TestReleaseOfAWriterLetsAllReadersIn(t *testing.T) {
 			}()
 		}
 	}
-	until(t, func() bool {
-		subscribers := s.Do(t, "PUBSUB", "NUMSUB", channel).List()
-		return len(subscribers) == 2 && subscribers[1].Int() == clients
-	})
+	probe.Until(t, func() bool { return s.Listeners(t, channel) == clients })
 	messages := s.Record(t, channel)
-	release(t, writing)
+	probe.Release(t, writing)
 	var holds []*redlatch.Hold
 	for range clients * each {
 		holds = append(holds, <-entered)
@@ -175,8 +173,8 @@ func TestReleaseOfAWriterLetsAllReadersIn(t *testing.T) {
 	require.False(t, t.Failed())
 	require.Equal(t, "1", messages.Wait(t, 1)[0].Payload)
 	require.EqualValues(t, clients*each+1, s.Do(t, "HLEN", name).Int(), "all of them are inside together")
-	release(t, holds...)
-	nothingLeft(t, s)
+	probe.Release(t, holds...)
+	require.Empty(t, s.Snapshot(t).Entries)
 }
 
 // RW-22
@@ -184,13 +182,13 @@ func TestFiftyReadersAreKeptBeyondTheWatchdogTimeout(t *testing.T) {
 	t.Parallel()
 	const readers = 50
 	s := redistest.Start(t)
-	seen := make(events, 10_000)
-	lock := rwlock.New(observed(t, s.URL(), seen, watchful), name)
+	seen := make(probe.Events, 10_000)
+	lock := rwlock.New(probe.Observed(t, s.URL(), seen, watchful), name)
 	var holds []*redlatch.Hold
 	for range readers {
-		holds = append(holds, take(t, background, lock.Read()))
+		holds = append(holds, probe.Take(t, lock.Read()))
 	}
-	seen.renewals(t)
+	renewals(t, seen)
 	failures := make([]error, readers)
 	var all sync.WaitGroup
 	for i, h := range holds {
@@ -200,7 +198,7 @@ func TestFiftyReadersAreKeptBeyondTheWatchdogTimeout(t *testing.T) {
 	for _, err := range failures {
 		require.NoError(t, err)
 	}
-	nothingLeft(t, s)
+	require.Empty(t, s.Snapshot(t).Entries)
 }
 
 // RW-26
@@ -210,19 +208,19 @@ func TestHoldsOfAServerThatForgotEverythingAreLostAndTheNextAreRenewed(t *testin
 		t.Run(side, func(t *testing.T) {
 			t.Parallel()
 			s := redistest.Start(t)
-			seen := make(events, 1000)
-			of := sideOf(rwlock.New(observed(t, s.URL(), seen, watchful), name), side)
-			hold := take(t, background, of)
+			seen := make(probe.Events, 1000)
+			of := sideOf(rwlock.New(probe.Observed(t, s.URL(), seen, watchful), name), side)
+			hold := probe.Take(t, of)
 			s.FlushAll(t)
 			require.ErrorIs(t, hold.Unlock(background), redlatch.ErrLost)
-			next := take(t, background, of)
+			next := probe.Take(t, of)
 			for len(seen) > 0 {
 				<-seen
 			}
-			seen.renewals(t)
+			renewals(t, seen)
 			require.NoError(t, next.Err())
-			release(t, next)
-			nothingLeft(t, s)
+			probe.Release(t, next)
+			require.Empty(t, s.Snapshot(t).Entries)
 		})
 	}
 }

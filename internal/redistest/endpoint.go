@@ -6,6 +6,7 @@ import (
 	"net/url"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/redis/rueidis"
 )
@@ -116,4 +117,20 @@ func (e *Endpoint) Channels(t testing.TB) []string {
 	}
 	slices.Sort(channels)
 	return slices.Compact(channels)
+}
+
+// Listeners is how many connections are subscribed to a channel, or to the shard channel of that name.
+func (e *Endpoint) Listeners(t testing.TB, channel string) int {
+	t.Helper()
+	n := e.Do(t, "PUBSUB", "NUMSUB", channel).List()[1].Int()
+	if sharded, err := e.TryDo("PUBSUB", "SHARDNUMSUB", channel); err == nil {
+		n += sharded.List()[1].Int()
+	}
+	return int(n)
+}
+
+// TTL is the time that a key has left; negative when it has no end or is not there.
+func (e *Endpoint) TTL(t testing.TB, key string) time.Duration {
+	t.Helper()
+	return time.Duration(e.Do(t, "PTTL", key).Int()) * time.Millisecond
 }
