@@ -13,6 +13,7 @@ import (
 	"github.com/redlatch/redlatch/config"
 	"github.com/redlatch/redlatch/fairlock"
 	"github.com/redlatch/redlatch/internal/locktest"
+	"github.com/redlatch/redlatch/internal/locktest/probe"
 	"github.com/redlatch/redlatch/internal/redistest"
 )
 
@@ -21,25 +22,25 @@ func TestWaitersOfAllProcessesAreServedInTheirOrder(t *testing.T) {
 	t.Parallel()
 	const clients, each = 3, 4
 	s := redistest.Start(t)
-	holder := take(t, fairlock.New(open(t, s), name))
+	holder := probe.Take(t, fairlock.New(probe.Open(t, s.URL()), name))
 	var locks []*fairlock.Lock
 	for range clients {
-		locks = append(locks, fairlock.New(open(t, s, deaf), name))
+		locks = append(locks, fairlock.New(probe.Open(t, s.URL(), probe.Deaf), name))
 	}
-	var calls []*call
+	var calls []*probe.Call
 	for i := range clients * each {
 		calls = append(calls, enqueue(t, s, i+1, locks[i%clients]))
 	}
 	order := queued(t, s)
-	until(t, func() bool { return len(s.Channels(t)) == len(calls) })
+	probe.Until(t, func() bool { return len(s.Channels(t)) == len(calls) })
 
 	messages := s.Record(t, channel, channel+":*")
-	release(t, holder)
+	probe.Release(t, holder)
 	for i, c := range calls {
-		h := c.succeeds(t)
+		h := c.Succeeds()
 		require.Equal(t, order[i], h.Owner().String())
 		require.Equal(t, order[i+1:], append([]string{}, queued(t, s)...))
-		release(t, h)
+		probe.Release(t, h)
 	}
 	var told []string
 	for _, m := range messages.Wait(t, len(calls)) {
@@ -49,7 +50,7 @@ func TestWaitersOfAllProcessesAreServedInTheirOrder(t *testing.T) {
 	for i, field := range order {
 		require.Equal(t, channel+":"+field, told[i])
 	}
-	nothingLeft(t, s)
+	require.Empty(t, s.Snapshot(t).Entries)
 }
 
 // FL-11
@@ -58,7 +59,7 @@ func TestTryLockIsRefusedWhileSomebodyElseStandsInTheQueue(t *testing.T) {
 	s := redistest.Start(t)
 	stand(t, s, strangers[0], clock(t, s).Add(time.Hour))
 	before := s.Snapshot(t).Entries
-	h, err := fairlock.New(open(t, s), name).TryLock(background)
+	h, err := fairlock.New(probe.Open(t, s.URL()), name).TryLock(background)
 	require.ErrorIs(t, err, redlatch.ErrNotAcquired)
 	require.Nil(t, h)
 	require.Equal(t, before, s.Snapshot(t).Entries)
@@ -68,54 +69,54 @@ func TestTryLockIsRefusedWhileSomebodyElseStandsInTheQueue(t *testing.T) {
 func TestWaiterBehindADeadOneAsksOnceWhenItsTimeIsOver(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
-	lock := fairlock.New(open(t, s, deaf), name)
-	release(t, take(t, lock)) // the server knows the scripts now
+	lock := fairlock.New(probe.Open(t, s.URL(), probe.Deaf), name)
+	probe.Release(t, probe.Take(t, lock)) // the server knows the scripts now
 	death := clock(t, s).Add(locktest.Span(700 * time.Millisecond))
 	stand(t, s, strangers[0], death)
 	s.ResetStats(t)
-	h := take(t, lock)
+	h := probe.Take(t, lock)
 	require.False(t, clock(t, s).Before(death), "it got in before the other one counts as dead")
 	require.LessOrEqual(t, s.CommandStats(t)["evalsha"], int64(5), "once, once more when it listens, and when the time is over")
-	release(t, h)
-	nothingLeft(t, s)
+	probe.Release(t, h)
+	require.Empty(t, s.Snapshot(t).Entries)
 }
 
 // FL-08: a newcomer's script took the waiter for dead.
 func TestWaiterThatWasDroppedStandsInTheQueueAgain(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
-	holder := take(t, fairlock.New(open(t, s), name))
-	waiter := enqueue(t, s, 1, fairlock.New(open(t, s, func(c *config.Config) { c.FallbackPoll = 200 * time.Millisecond }), name))
+	holder := probe.Take(t, fairlock.New(probe.Open(t, s.URL()), name))
+	waiter := enqueue(t, s, 1, fairlock.New(probe.Open(t, s.URL(), func(c *config.Config) { c.FallbackPoll = 200 * time.Millisecond }), name))
 	field := queued(t, s)[0]
 	s.Do(t, "LREM", queue, "0", field)
 	s.Do(t, "ZREM", timeouts, field)
-	until(t, func() bool { return len(queued(t, s)) == 1 })
+	probe.Until(t, func() bool { return len(queued(t, s)) == 1 })
 	require.Equal(t, []string{field}, queued(t, s))
-	release(t, holder)
-	release(t, waiter.succeeds(t))
-	nothingLeft(t, s)
+	probe.Release(t, holder)
+	probe.Release(t, waiter.Succeeds())
+	require.Empty(t, s.Snapshot(t).Entries)
 }
 
 // FL-14
 func TestWaiterThatGivesUpLeavesQueueAndChannel(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
-	holder := take(t, fairlock.New(open(t, s), name))
-	here := open(t, s, func(c *config.Config) { c.SubscriptionLinger = config.NoLinger })
+	holder := probe.Take(t, fairlock.New(probe.Open(t, s.URL()), name))
+	here := probe.Open(t, s.URL(), func(c *config.Config) { c.SubscriptionLinger = config.NoLinger })
 	first, second := enqueue(t, s, 1, fairlock.New(here, name)), enqueue(t, s, 2, fairlock.New(here, name))
 	of := queued(t, s)
-	until(t, func() bool { return len(s.Channels(t)) == 2 })
-	first.giveUp(errGoneElsewhere)
-	first.fails(t, errGoneElsewhere)
+	probe.Until(t, func() bool { return len(s.Channels(t)) == 2 })
+	first.GiveUp(errGoneElsewhere)
+	require.ErrorIs(t, first.Fails(), errGoneElsewhere)
 	require.Equal(t, of[1:], queued(t, s), "when the call returns it has left")
 	require.EqualValues(t, 1, s.Do(t, "ZCARD", timeouts).Int())
-	until(t, func() bool { return len(s.Channels(t)) == 1 })
+	probe.Until(t, func() bool { return len(s.Channels(t)) == 1 })
 	require.Equal(t, []string{channel + ":" + of[1]}, s.Channels(t))
-	second.giveUp(errGoneElsewhere)
-	second.fails(t, errGoneElsewhere)
-	until(t, func() bool { return len(s.Channels(t)) == 0 })
-	release(t, holder)
-	nothingLeft(t, s)
+	second.GiveUp(errGoneElsewhere)
+	require.ErrorIs(t, second.Fails(), errGoneElsewhere)
+	probe.Until(t, func() bool { return len(s.Channels(t)) == 0 })
+	probe.Release(t, holder)
+	require.Empty(t, s.Snapshot(t).Entries)
 }
 
 // FL-13: the call ends when its own wait is over, not with the words of a script, and the queue is put in order as soon as the server
@@ -123,22 +124,21 @@ func TestWaiterThatGivesUpLeavesQueueAndChannel(t *testing.T) {
 func TestWaiterOfAFrozenServerLeavesTheQueueWhenItAnswersAgain(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
-	holder := take(t, fairlock.New(open(t, s), name), redlatch.WithLease(time.Hour))
-	hasty := open(t, s, func(c *config.Config) {
+	holder := probe.Take(t, fairlock.New(probe.Open(t, s.URL()), name), redlatch.WithLease(time.Hour))
+	hasty := probe.Open(t, s.URL(), func(c *config.Config) {
 		c.Timeout, c.RetryAttempts = locktest.Span(400*time.Millisecond), 1
 		c.RetryDelay = config.Delay{Min: 5 * time.Millisecond, Max: 20 * time.Millisecond}
 	})
 	waiter := enqueue(t, s, 1, fairlock.New(hasty, name), redlatch.WithWait(time.Second))
 	s.Stop(t)
-	waiter.ends(t)
-	if !errors.Is(waiter.err, redlatch.ErrNotAcquired) { // it was just asking
-		require.ErrorContains(t, waiter.err, "the wait is over and the server has not recovered")
+	if err := waiter.Ends(); !errors.Is(err, redlatch.ErrNotAcquired) { // it was just asking
+		require.ErrorContains(t, err, "the wait is over and the server has not recovered")
 	}
-	require.Nil(t, waiter.hold)
+	require.Nil(t, waiter.Hold)
 	s.Cont(t)
-	until(t, func() bool { return len(queued(t, s)) == 0 })
+	probe.Until(t, func() bool { return len(queued(t, s)) == 0 })
 	require.Zero(t, s.Do(t, "EXISTS", queue, timeouts).Int())
-	release(t, holder)
+	probe.Release(t, holder)
 }
 
 // FL-16: nobody releases. That each gets in when the lease before it is over, and not by its poll, is what the clients' deafness proves.
@@ -147,31 +147,31 @@ func TestWaitersFollowOnLeasesThatEndByThemselves(t *testing.T) {
 	const waiters = 8
 	s := redistest.Start(t)
 	lease := locktest.Span(150 * time.Millisecond)
-	lock := fairlock.New(open(t, s, deaf), name)
-	first := take(t, lock, redlatch.WithLease(4*lease)) // time enough for all to stand in line
+	lock := fairlock.New(probe.Open(t, s.URL(), probe.Deaf), name)
+	first := probe.Take(t, lock, redlatch.WithLease(4*lease)) // time enough for all to stand in line
 	var mu sync.Mutex
 	var order []int
-	var calls []*call
+	var calls []*probe.Call
 	var all sync.WaitGroup
 	for i := range waiters {
-		c := enqueue(t, s, i+1, lock, redlatch.WithWait(patience), redlatch.WithLease(lease))
+		c := enqueue(t, s, i+1, lock, redlatch.WithWait(probe.Patience), redlatch.WithLease(lease))
 		calls = append(calls, c)
 		all.Go(func() {
-			<-c.done
+			<-c.Done
 			mu.Lock()
 			defer mu.Unlock()
 			order = append(order, i)
 		})
 	}
 	for _, c := range calls {
-		h := c.succeeds(t)
+		h := c.Succeeds()
 		<-h.Lost()
 		require.ErrorIs(t, h.Err(), redlatch.ErrLost)
 	}
 	all.Wait()
 	require.IsIncreasing(t, order)
 	require.ErrorIs(t, first.Err(), redlatch.ErrLost)
-	until(t, func() bool { return len(s.Snapshot(t).Entries) == 0 })
+	probe.Until(t, func() bool { return len(s.Snapshot(t).Entries) == 0 })
 }
 
 // FL-17
@@ -179,23 +179,23 @@ func TestFiveHundredWaitersAllGetTheirTurn(t *testing.T) {
 	t.Parallel()
 	const clients, each = 5, 100
 	s := redistest.Start(t)
-	holder := take(t, fairlock.New(open(t, s), name))
-	var calls []*call
+	holder := probe.Take(t, fairlock.New(probe.Open(t, s.URL()), name))
+	var calls []*probe.Call
 	for range clients {
-		lock := fairlock.New(open(t, s, deaf), name)
+		lock := fairlock.New(probe.Open(t, s.URL(), probe.Deaf), name)
 		for range each {
-			calls = append(calls, start(t, lock, redlatch.WithWait(time.Minute)))
+			calls = append(calls, probe.Start(t, background, lock, redlatch.WithWait(time.Minute)))
 		}
 	}
-	until(t, func() bool { return len(queued(t, s)) == len(calls) })
-	release(t, holder)
+	probe.Until(t, func() bool { return len(queued(t, s)) == len(calls) })
+	probe.Release(t, holder)
 	var inside sync.Mutex
 	var all sync.WaitGroup
 	for _, c := range calls {
 		all.Go(func() {
-			<-c.done
-			if c.err != nil {
-				t.Errorf("a waiter of 500: %v", c.err)
+			<-c.Done
+			if c.Err != nil {
+				t.Errorf("a waiter of 500: %v", c.Err)
 				return
 			}
 			if !inside.TryLock() {
@@ -203,23 +203,23 @@ func TestFiveHundredWaitersAllGetTheirTurn(t *testing.T) {
 				return
 			}
 			inside.Unlock()
-			if err := c.hold.Unlock(background); err != nil {
+			if err := c.Hold.Unlock(background); err != nil {
 				t.Errorf("the release of a waiter of 500: %v", err)
 			}
 		})
 	}
 	all.Wait()
-	nothingLeft(t, s)
+	require.Empty(t, s.Snapshot(t).Entries)
 }
 
 // FL-02, FL-23: a waiter counts as dead when the lease before it and its own wait are over, in milliseconds both.
 func TestPlaceInTheQueueLastsAsLongAsTheWait(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
-	client := open(t, s, func(c *config.Config) { c.FairLockWaitTimeout = 7 * time.Minute })
+	client := probe.Open(t, s.URL(), func(c *config.Config) { c.FairLockWaitTimeout = 7 * time.Minute })
 	lock := fairlock.New(client, name)
-	holder := take(t, lock, redlatch.WithLease(time.Hour))
-	ends := clock(t, s).Add(time.Duration(s.Do(t, "PTTL", name).Int()) * time.Millisecond)
+	holder := probe.Take(t, lock, redlatch.WithLease(time.Hour))
+	ends := clock(t, s).Add(s.TTL(t, name))
 	enqueue(t, s, 1, lock, redlatch.WithWait(100*time.Second))
 	enqueue(t, s, 2, lock)
 	enqueue(t, s, 3, lock, redlatch.WithWait(200*time.Second))
@@ -231,7 +231,7 @@ func TestPlaceInTheQueueLastsAsLongAsTheWait(t *testing.T) {
 		require.NoError(t, err)
 		require.WithinDuration(t, dies, time.UnixMilli(at), 5*time.Second) // between the two looks at the clock
 	}
-	release(t, holder)
+	probe.Release(t, holder)
 }
 
 // FL-20: what a crash of everybody leaves has no TTL.
@@ -242,22 +242,22 @@ func TestFirstCallerAfterACrashClearsTheQueue(t *testing.T) {
 	for i, field := range strangers {
 		stand(t, s, field, now.Add(time.Duration(i-3)*time.Second))
 	}
-	h, err := fairlock.New(open(t, s), name).TryLock(background)
+	h, err := fairlock.New(probe.Open(t, s.URL()), name).TryLock(background)
 	require.NoError(t, err)
 	require.Zero(t, s.Do(t, "EXISTS", queue, timeouts).Int())
-	release(t, h)
-	nothingLeft(t, s)
+	probe.Release(t, h)
+	require.Empty(t, s.Snapshot(t).Entries)
 }
 
 // FL-22
 func TestAllKeysOfAFairLockAreNamedAfterTheMapper(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
-	mapped := open(t, s, func(c *config.Config) { c.NameMapper = func(name string) string { return "shop:" + name } })
-	holder := take(t, fairlock.New(mapped, name))
-	waiter := start(t, fairlock.New(mapped, name))
+	mapped := probe.Open(t, s.URL(), func(c *config.Config) { c.NameMapper = func(name string) string { return "shop:" + name } })
+	holder := probe.Take(t, fairlock.New(mapped, name))
+	waiter := probe.Start(t, background, fairlock.New(mapped, name))
 	keys := []string{"redisson_lock_queue:{shop:order:1001}", "redisson_lock_timeout:{shop:order:1001}", "shop:order:1001"}
-	until(t, func() bool { return len(s.Snapshot(t).Keys()) == len(keys) && len(s.Channels(t)) == 1 })
+	probe.Until(t, func() bool { return len(s.Snapshot(t).Keys()) == len(keys) && len(s.Channels(t)) == 1 })
 	require.Equal(t, keys, s.Snapshot(t).Keys())
 	field := s.Do(t, "LINDEX", keys[0], "0").Text()
 	heard := "redisson_lock__channel:{shop:order:1001}:" + field
@@ -265,17 +265,17 @@ func TestAllKeysOfAFairLockAreNamedAfterTheMapper(t *testing.T) {
 	for _, key := range append(keys, heard) {
 		require.Equal(t, config.Slot("shop:order:1001"), config.Slot(key), key)
 	}
-	release(t, holder)
-	release(t, waiter.succeeds(t))
-	nothingLeft(t, s)
+	probe.Release(t, holder)
+	probe.Release(t, waiter.Succeeds())
+	require.Empty(t, s.Snapshot(t).Entries)
 }
 
 // FL-25
 func TestSecondEntryOfANonReentrantFairLockDoesNotQueue(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
-	lock := fairlock.New(open(t, s), name, fairlock.NonReentrant())
-	hold := take(t, lock)
+	lock := fairlock.New(probe.Open(t, s.URL()), name, fairlock.NonReentrant())
+	hold := probe.Take(t, lock)
 	for _, opts := range [][]redlatch.AcquireOption{nil, {redlatch.WithWait(time.Minute)}} {
 		again, err := lock.Lock(hold.Context(), opts...)
 		require.ErrorIs(t, err, redlatch.ErrReentry)
@@ -283,6 +283,6 @@ func TestSecondEntryOfANonReentrantFairLockDoesNotQueue(t *testing.T) {
 	}
 	require.Zero(t, s.Do(t, "EXISTS", queue, timeouts).Int())
 	require.Equal(t, "1", s.Do(t, "HGET", name, hold.Owner().String()).Text())
-	release(t, hold)
-	nothingLeft(t, s)
+	probe.Release(t, hold)
+	require.Empty(t, s.Snapshot(t).Entries)
 }
