@@ -13,6 +13,7 @@ import (
 	"github.com/redlatch/redlatch/config"
 	"github.com/redlatch/redlatch/fencedlock"
 	"github.com/redlatch/redlatch/fencedlock/gate"
+	"github.com/redlatch/redlatch/internal/locktest/probe"
 	"github.com/redlatch/redlatch/internal/redistest"
 )
 
@@ -31,10 +32,10 @@ func TestHeirThatWasBehindGrantsAgainWithTheSameToken(t *testing.T) {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()
 			servers, heir := withOneBehind(t, c.replicas)
-			hold := lock(t, context.Background(), fencedlock.New(openWith(t, servers, c.check), name))
+			hold := probe.Take(t, fencedlock.New(openWith(t, servers, c.check), name))
 			servers.Master().Kill(t)
 
-			next := lock(t, context.Background(), fencedlock.New(open(t, heir.URL()), name))
+			next := probe.Take(t, fencedlock.New(probe.Open(t, heir.URL()), name))
 			require.NoError(t, hold.Err(), "the first holder has not been told yet")
 			require.Equal(t, hold.Token(), next.Token())
 			var resource gate.Memory
@@ -57,9 +58,9 @@ func withOneBehind(t *testing.T, replicas int) (servers *redistest.Replicated, h
 	heir = servers.Replicas()[0]
 	heir.Do(t, "REPLICAOF", "NO", "ONE")
 	linked := "connected_slaves:" + strconv.Itoa(replicas-1)
-	require.Eventually(t, func() bool {
+	probe.Until(t, func() bool {
 		return strings.Contains(servers.Master().Do(t, "INFO", "replication").Text(), linked)
-	}, 20*time.Second, 5*time.Millisecond, "the master to notice")
+	}, "the master to notice")
 	return servers, heir
 }
 

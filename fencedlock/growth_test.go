@@ -15,6 +15,7 @@ import (
 	"github.com/redlatch/redlatch/fencedlock"
 	"github.com/redlatch/redlatch/fencedlock/gate"
 	"github.com/redlatch/redlatch/internal/locktest"
+	"github.com/redlatch/redlatch/internal/locktest/probe"
 	"github.com/redlatch/redlatch/internal/redistest"
 	"github.com/redlatch/redlatch/lua"
 )
@@ -78,7 +79,7 @@ func TestTokensGrowOverClientsHandOffsAndReentries(t *testing.T) {
 		if i > 0 {
 			changes = append(changes, patiently)
 		}
-		client := open(t, server.URL(), changes...)
+		client := probe.Open(t, server.URL(), changes...)
 		for range workers {
 			wg.Go(func() {
 				l := fencedlock.New(client, name)
@@ -144,7 +145,7 @@ func TestTokensGrowThroughLossesAndThoseWhoGiveUp(t *testing.T) {
 	var all []int64 // guarded by mu: in no order, for a lost hold's owner may be late with its note
 	var wg sync.WaitGroup
 	for range clients {
-		client := open(t, server.URL(), patiently)
+		client := probe.Open(t, server.URL(), patiently)
 		for range workers {
 			wg.Go(func() {
 				l := fencedlock.New(client, name)
@@ -172,7 +173,7 @@ func TestTokensGrowThroughLossesAndThoseWhoGiveUp(t *testing.T) {
 	require.NotEmpty(t, all)
 	slices.Sort(all)
 	require.IsIncreasing(t, all, "a token was drawn twice")
-	newest, err := fencedlock.New(open(t, server.URL()), name).Token(context.Background())
+	newest, err := fencedlock.New(probe.Open(t, server.URL()), name).Token(context.Background())
 	require.NoError(t, err)
 	require.GreaterOrEqual(t, newest, all[len(all)-1])
 }
@@ -219,42 +220,34 @@ func TestLostAnswerLeavesTheHoldWithTheNewestToken(t *testing.T) {
 			t.Parallel()
 			server := redistest.Start(t)
 			relay := redistest.NewRelay(t, server)
-			l := fencedlock.New(open(t, relay.URL(), patiently), name)
+			l := fencedlock.New(probe.Open(t, relay.URL(), patiently), name)
 			draw := func() *redlatch.Hold {
-				outer := lock(t, context.Background(), l)
-				inner := lock(t, outer.Context(), l)
+				outer := probe.Take(t, l)
+				inner := probe.TakeAs(t, outer.Context(), l)
 				require.Greater(t, inner.Token(), outer.Token())
-				waiting := make(chan *redlatch.Hold, 1)
-				go func() {
-					h, err := l.Lock(context.Background(), redlatch.WithWait(patience))
-					if err != nil {
-						t.Errorf("wait for the lock: %v", err)
-					}
-					waiting <- h
-				}()
+				waiter := probe.Start(t, context.Background(), l)
 				// The waiter can be handed the lock when it listens.
-				require.Eventually(t, func() bool { return len(server.Channels(t)) > 0 }, patience, time.Millisecond)
+				probe.Until(t, func() bool { return len(server.Channels(t)) > 0 })
 				_, err := l.TryLock(context.Background()) // answered after the waiter's second attempt: they share a connection
 				require.ErrorIs(t, err, redlatch.ErrNotAcquired)
 				_ = inner.Unlock(context.Background())
 				_ = outer.Unlock(context.Background()) // an error when it is this answer that was lost
-				next := <-waiting
-				require.NotNil(t, next)
+				next := waiter.Succeeds()
 				require.Greater(t, next.Token(), inner.Token())
 				return next
 			}
 			first := draw()
-			unlock(t, first)
+			probe.Release(t, first)
 			trap := relay.Next(runs(script), redistest.LoseReply())
 			last := draw()
 			for tries := 0; !sprung(trap); tries++ { // the waiter was just asking for itself, and so not handed the lock
 				require.Less(t, tries, 100)
-				unlock(t, last)
+				probe.Release(t, last)
 				last = draw()
 			}
 			trap.AwaitReply(t)
 			counter(t, server, last.Token())
-			unlock(t, last)
+			probe.Release(t, last)
 		})
 	}
 }
@@ -272,17 +265,17 @@ func sprung(trap *redistest.Trap) bool {
 func TestLateWriterHasTheOlderToken(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
-	l, next := fencedlock.New(open(t, server.URL()), name), fencedlock.New(open(t, server.URL()), name)
+	l, next := fencedlock.New(probe.Open(t, server.URL()), name), fencedlock.New(probe.Open(t, server.URL()), name)
 	var resource gate.Memory
 	for range 5 {
-		late := lock(t, context.Background(), l, redlatch.WithLease(time.Hour))
+		late := probe.Take(t, l, redlatch.WithLease(time.Hour))
 		server.Do(t, "PEXPIRE", name, "1") // its lease ends, and it does not notice
-		hold := lock(t, context.Background(), next)
+		hold := probe.Take(t, next)
 		require.NoError(t, late.Err())
 		require.Greater(t, hold.Token(), late.Token())
 		require.NoError(t, resource.Admit(name, hold.Token()))
 		require.ErrorIs(t, resource.Admit(name, late.Token()), gate.ErrStale)
-		unlock(t, hold)
+		probe.Release(t, hold)
 		require.ErrorIs(t, resource.Admit(name, late.Token()), gate.ErrStale, "nor when the lock is free again")
 		require.ErrorIs(t, late.Unlock(context.Background()), redlatch.ErrLost)
 	}
@@ -292,22 +285,22 @@ func TestLateWriterHasTheOlderToken(t *testing.T) {
 func TestGateRefusesTokensThatBeganAnew(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
-	l := fencedlock.New(open(t, server.URL()), name)
+	l := fencedlock.New(probe.Open(t, server.URL()), name)
 	var resource gate.Memory
 	var newest int64
 	for range 3 {
-		hold := lock(t, context.Background(), l)
+		hold := probe.Take(t, l)
 		newest = hold.Token()
 		require.NoError(t, resource.Admit(name, newest))
-		unlock(t, hold)
+		probe.Release(t, hold)
 	}
 	server.Do(t, "DEL", tokenKey)
 	for range newest - 1 {
-		hold := lock(t, context.Background(), l)
+		hold := probe.Take(t, l)
 		require.ErrorIs(t, resource.Admit(name, hold.Token()), gate.ErrStale)
-		unlock(t, hold)
+		probe.Release(t, hold)
 	}
-	hold := lock(t, context.Background(), l)
+	hold := probe.Take(t, l)
 	require.NoError(t, resource.Admit(name, hold.Token()))
-	unlock(t, hold)
+	probe.Release(t, hold)
 }

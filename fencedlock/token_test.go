@@ -12,6 +12,7 @@ import (
 	"github.com/redlatch/redlatch/config"
 	"github.com/redlatch/redlatch/fencedlock"
 	"github.com/redlatch/redlatch/internal/locktest"
+	"github.com/redlatch/redlatch/internal/locktest/probe"
 	"github.com/redlatch/redlatch/internal/redistest"
 )
 
@@ -19,39 +20,7 @@ const (
 	name     = "order:1001"
 	tokenKey = "redisson_lock_token:{order:1001}"
 	channel  = "redisson_lock__channel:{order:1001}"
-	// patience bounds what must come.
-	patience = 20 * time.Second
 )
-
-// open opens a client, which is closed with the test.
-func open(t *testing.T, url string, changes ...func(*config.Config)) *redlatch.Client {
-	t.Helper()
-	return observed(t, url, nil, changes...)
-}
-
-func observed(t *testing.T, url string, o redlatch.Observer, changes ...func(*config.Config)) *redlatch.Client {
-	t.Helper()
-	cfg := config.Config{Servers: config.Single(url)}
-	for _, change := range changes {
-		change(&cfg)
-	}
-	c, err := redlatch.Open(t.Context(), cfg, redlatch.WithObserver(o))
-	require.NoError(t, err)
-	t.Cleanup(func() { _ = c.Close() })
-	return c
-}
-
-func lock(t *testing.T, ctx context.Context, l redlatch.Locker, opts ...redlatch.AcquireOption) *redlatch.Hold { //nolint:revive // the test comes first
-	t.Helper()
-	h, err := l.Lock(ctx, append([]redlatch.AcquireOption{redlatch.WithWait(patience)}, opts...)...)
-	require.NoError(t, err)
-	return h
-}
-
-func unlock(t *testing.T, h *redlatch.Hold) {
-	t.Helper()
-	require.NoError(t, h.Unlock(context.Background()))
-}
 
 // counter says what the token's key holds, and that it never expires.
 func counter(t *testing.T, s *redistest.Server, want int64) {
@@ -67,7 +36,7 @@ func counter(t *testing.T, s *redistest.Server, want int64) {
 func TestEveryAcquisitionDrawsTheNextToken(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
-	locks := []*fencedlock.Lock{fencedlock.New(open(t, server.URL()), name), fencedlock.New(open(t, server.URL()), name)}
+	locks := []*fencedlock.Lock{fencedlock.New(probe.Open(t, server.URL()), name), fencedlock.New(probe.Open(t, server.URL()), name)}
 	calls := []func(ctx context.Context, l *fencedlock.Lock) (*redlatch.Hold, error){
 		func(ctx context.Context, l *fencedlock.Lock) (*redlatch.Hold, error) { return l.Lock(ctx) },
 		func(ctx context.Context, l *fencedlock.Lock) (*redlatch.Hold, error) { return l.TryLock(ctx) },
@@ -86,7 +55,7 @@ func TestEveryAcquisitionDrawsTheNextToken(t *testing.T) {
 		require.NoError(t, err)
 		require.EqualValues(t, i+1, hold.Token())
 		counter(t, server, hold.Token())
-		unlock(t, hold)
+		probe.Release(t, hold)
 		require.EqualValues(t, i+1, hold.Token(), "a token outlives its hold, for it is then that it is needed")
 	}
 	require.NoError(t, redlatch.Do(context.Background(), locks[0], func(ctx context.Context) error {
@@ -101,35 +70,35 @@ func TestEveryAcquisitionDrawsTheNextToken(t *testing.T) {
 func TestReentryDrawsATokenOfItsOwn(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
-	l := fencedlock.New(open(t, server.URL()), name)
-	outer := lock(t, context.Background(), l)
-	inner := lock(t, outer.Context(), l)
+	l := fencedlock.New(probe.Open(t, server.URL()), name)
+	outer := probe.Take(t, l)
+	inner := probe.TakeAs(t, outer.Context(), l)
 	require.EqualValues(t, 1, outer.Token())
 	require.EqualValues(t, 2, inner.Token())
 	entry, _ := server.Snapshot(t).Get(name)
 	require.Equal(t, []redistest.Item{{Name: outer.Owner().String(), Value: "2"}}, entry.Items)
 
-	unlock(t, inner)
+	probe.Release(t, inner)
 	require.EqualValues(t, 1, outer.Token())
 	counter(t, server, 2)
-	unlock(t, outer)
-	require.EqualValues(t, 3, lock(t, context.Background(), l).Token())
+	probe.Release(t, outer)
+	require.EqualValues(t, 3, probe.Take(t, l).Token())
 }
 
 // FE-04, RL-01: what is in Redis after each step, and what is published.
 func TestEachStepLeavesTheStateThatRedissonLeaves(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
-	client := open(t, server.URL())
+	client := probe.Open(t, server.URL())
 	heard := server.Record(t, "*")
-	hold := lock(t, redlatch.WithThreadID(context.Background(), 47), fencedlock.New(client, name))
+	hold := probe.TakeAs(t, redlatch.WithThreadID(context.Background(), 47), fencedlock.New(client, name))
 	require.Equal(t, `hash "order:1001" expires
     "`+client.ID()+`:47" = "1"
 string "redisson_lock_token:{order:1001}" stays
     "1"
 `, server.Snapshot(t).Content())
 	require.Empty(t, heard.Messages(t))
-	unlock(t, hold)
+	probe.Release(t, hold)
 	require.Equal(t, `string "redisson_lock_token:{order:1001}" stays
     "1"
 `, server.Snapshot(t).Content())
@@ -140,10 +109,10 @@ string "redisson_lock_token:{order:1001}" stays
 func TestTokenSurvivesEveryEndOfAHold(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
-	client, other := open(t, server.URL()), open(t, server.URL())
+	client, other := probe.Open(t, server.URL()), probe.Open(t, server.URL())
 	l, next := fencedlock.New(client, name), fencedlock.New(other, name)
 	for end, do := range map[string]func(h *redlatch.Hold){
-		"release":        func(h *redlatch.Hold) { unlock(t, h) },
+		"release":        func(h *redlatch.Hold) { probe.Release(t, h) },
 		"forced release": func(*redlatch.Hold) { _, err := next.ForceUnlock(context.Background()); require.NoError(t, err) },
 		"expiry": func(h *redlatch.Hold) {
 			require.NoError(t, h.Extend(context.Background(), locktest.Span(100*time.Millisecond)))
@@ -151,12 +120,12 @@ func TestTokenSurvivesEveryEndOfAHold(t *testing.T) {
 		},
 		"deletion by hand": func(*redlatch.Hold) { server.Do(t, "DEL", name) },
 	} {
-		hold := lock(t, context.Background(), l, redlatch.WithLease(time.Minute))
+		hold := probe.Take(t, l, redlatch.WithLease(time.Minute))
 		do(hold)
-		after := lock(t, context.Background(), next)
+		after := probe.Take(t, next)
 		require.Equal(t, hold.Token()+1, after.Token(), "after a %s", end)
 		counter(t, server, after.Token())
-		unlock(t, after)
+		probe.Release(t, after)
 	}
 }
 
@@ -164,15 +133,15 @@ func TestTokenSurvivesEveryEndOfAHold(t *testing.T) {
 func TestExtendAndRenewalLeaveTheCounterAlone(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
-	renewed := make(events, 100)
-	client := observed(t, server.URL(), renewed, func(c *config.Config) { c.LockWatchdogTimeout = locktest.Span(900 * time.Millisecond) })
-	hold := lock(t, context.Background(), fencedlock.New(client, name))
+	renewed := make(probe.Events, 100)
+	client := probe.Observed(t, server.URL(), renewed, probe.Watchdog(locktest.Span(900*time.Millisecond)))
+	hold := probe.Take(t, fencedlock.New(client, name))
 	seen := server.Monitor(t)
 	for _, lease := range []time.Duration{time.Minute, time.Second, time.Hour, locktest.Span(600 * time.Millisecond)} {
 		require.NoError(t, hold.Extend(context.Background(), lease))
 	}
-	renewed.await(t, redlatch.EventRenewed)
-	renewed.await(t, redlatch.EventRenewed)
+	renewed.Await(t, redlatch.EventRenewed)
+	renewed.Await(t, redlatch.EventRenewed)
 	require.NoError(t, hold.Err())
 	require.EqualValues(t, 1, hold.Token())
 	for _, c := range seen.Commands(t) {
@@ -181,44 +150,22 @@ func TestExtendAndRenewalLeaveTheCounterAlone(t *testing.T) {
 		}
 	}
 	counter(t, server, 1)
-	unlock(t, hold)
-}
-
-// events is an observer that a test listens to. It must be large enough for all that is not listened to.
-type events chan redlatch.Event
-
-func (e events) Observe(v redlatch.Event) { e <- v }
-
-// await waits for an event of a kind and passes over others.
-func (e events) await(t *testing.T, kind redlatch.EventKind) redlatch.Event {
-	t.Helper()
-	timeout := time.NewTimer(patience)
-	defer timeout.Stop()
-	for {
-		select {
-		case v := <-e:
-			if v.Kind == kind {
-				return v
-			}
-		case <-timeout.C:
-			t.Fatalf("no event %q within %v", kind, patience)
-		}
-	}
+	probe.Release(t, hold)
 }
 
 // FE-07: a single attempt on a held lock answers at once and draws nothing; so does a wait that is over.
 func TestAttemptThatFailsDrawsNoToken(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
-	l := fencedlock.New(open(t, server.URL()), name)
-	rival := fencedlock.New(open(t, server.URL()), name)
-	hold := lock(t, context.Background(), l)
+	l := fencedlock.New(probe.Open(t, server.URL()), name)
+	rival := fencedlock.New(probe.Open(t, server.URL()), name)
+	hold := probe.Take(t, l)
 
 	began := time.Now()
 	h, err := rival.TryLock(context.Background())
 	require.ErrorIs(t, err, redlatch.ErrNotAcquired)
 	require.Nil(t, h)
-	require.Less(t, time.Since(began), patience/4, "the lock's TTL is 30 s")
+	require.Less(t, time.Since(began), 5*time.Second, "the lock's TTL is 30 s")
 	h, err = rival.Lock(context.Background(), redlatch.WithWait(50*time.Millisecond))
 	require.ErrorIs(t, err, redlatch.ErrNotAcquired)
 	require.Nil(t, h)
@@ -227,15 +174,15 @@ func TestAttemptThatFailsDrawsNoToken(t *testing.T) {
 	_, err = rival.Lock(ctx)
 	require.ErrorIs(t, err, context.DeadlineExceeded)
 	counter(t, server, 1)
-	unlock(t, hold)
-	require.EqualValues(t, 2, lock(t, context.Background(), rival).Token())
+	probe.Release(t, hold)
+	require.EqualValues(t, 2, probe.Take(t, rival).Token())
 }
 
 func TestTokenIsReadWithoutAcquiring(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
-	l := fencedlock.New(open(t, server.URL()), name)
-	reader := fencedlock.New(open(t, server.URL()), name)
+	l := fencedlock.New(probe.Open(t, server.URL()), name)
+	reader := fencedlock.New(probe.Open(t, server.URL()), name)
 	reads := func(want int64) {
 		before := server.Snapshot(t)
 		got, err := reader.Token(context.Background())
@@ -245,12 +192,12 @@ func TestTokenIsReadWithoutAcquiring(t *testing.T) {
 	}
 	reads(0)
 	require.Empty(t, server.Snapshot(t).Entries)
-	hold := lock(t, context.Background(), l)
+	hold := probe.Take(t, l)
 	reads(1)
-	inner := lock(t, hold.Context(), l)
+	inner := probe.TakeAs(t, hold.Context(), l)
 	reads(2)
-	unlock(t, inner)
-	unlock(t, hold)
+	probe.Release(t, inner)
+	probe.Release(t, hold)
 	reads(2)
 
 	ctx, cancel := context.WithCancel(context.Background())
@@ -259,7 +206,7 @@ func TestTokenIsReadWithoutAcquiring(t *testing.T) {
 	require.ErrorIs(t, err, context.Canceled)
 	_, err = fencedlock.New(nil, name).Token(context.Background())
 	require.ErrorIs(t, err, redlatch.ErrClosed)
-	_, err = fencedlock.New(open(t, server.URL()), "").Token(context.Background())
+	_, err = fencedlock.New(probe.Open(t, server.URL()), "").Token(context.Background())
 	require.ErrorIs(t, err, redlatch.ErrBadName)
 }
 
@@ -268,26 +215,26 @@ func TestTokenIsReadWithoutAcquiring(t *testing.T) {
 func TestLeaseIsHonouredWithAToken(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
-	short := func(c *config.Config) { c.LockWatchdogTimeout = locktest.Span(300 * time.Millisecond) }
-	l, next := fencedlock.New(open(t, server.URL(), short), name), fencedlock.New(open(t, server.URL()), name)
+	short := probe.Watchdog(locktest.Span(300 * time.Millisecond))
+	l, next := fencedlock.New(probe.Open(t, server.URL(), short), name), fencedlock.New(probe.Open(t, server.URL()), name)
 
-	long := lock(t, context.Background(), l, redlatch.WithLease(time.Hour))
+	long := probe.Take(t, l, redlatch.WithLease(time.Hour))
 	require.EqualValues(t, 1, long.Token())
 	entry, _ := server.Snapshot(t).Get(name)
 	require.LessOrEqual(t, entry.TTL, time.Hour)
 	require.Greater(t, entry.TTL, 59*time.Minute)
-	inner := lock(t, long.Context(), l, redlatch.WithLease(2*time.Hour))
+	inner := probe.TakeAs(t, long.Context(), l, redlatch.WithLease(2*time.Hour))
 	require.EqualValues(t, 2, inner.Token())
 	entry, _ = server.Snapshot(t).Get(name)
 	require.Greater(t, entry.TTL, 119*time.Minute)
-	unlock(t, inner)
-	unlock(t, long)
+	probe.Release(t, inner)
+	probe.Release(t, long)
 
 	lease := locktest.Span(700 * time.Millisecond) // several renewals would be due within it
 	began := time.Now()
-	fixed := lock(t, context.Background(), l, redlatch.WithLease(lease))
+	fixed := probe.Take(t, l, redlatch.WithLease(lease))
 	require.EqualValues(t, 3, fixed.Token())
-	after := lock(t, context.Background(), next)
+	after := probe.Take(t, next)
 	require.GreaterOrEqual(t, time.Since(began), lease-20*time.Millisecond)
 	require.ErrorIs(t, fixed.Err(), redlatch.ErrLost)
 	require.EqualValues(t, 4, after.Token())
@@ -301,7 +248,7 @@ func TestTokensGoOnFromWhereTheFleetIs(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
 	server.Do(t, "SET", tokenKey, "41")
-	hold := lock(t, context.Background(), fencedlock.New(open(t, server.URL()), name))
+	hold := probe.Take(t, fencedlock.New(probe.Open(t, server.URL()), name))
 	require.EqualValues(t, 42, hold.Token())
 	counter(t, server, 42)
 }
@@ -310,11 +257,11 @@ func TestTokensGoOnFromWhereTheFleetIs(t *testing.T) {
 func TestCounterFollowsTheNameInRedis(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
-	client := open(t, server.URL(), func(c *config.Config) { c.NameMapper = func(n string) string { return "app:" + n } })
+	client := probe.Open(t, server.URL(), func(c *config.Config) { c.NameMapper = func(n string) string { return "app:" + n } })
 	for given, key := range map[string]string{
 		"order:7": "redisson_lock_token:{app:order:7}", "{order}:7": "redisson_lock_token:app:{order}:7",
 	} {
-		unlock(t, lock(t, context.Background(), fencedlock.New(client, given)))
+		probe.Release(t, probe.Take(t, fencedlock.New(client, given)))
 		require.Equal(t, []string{key}, server.Snapshot(t).Keys())
 		server.FlushAll(t)
 	}
@@ -324,7 +271,7 @@ func TestCounterFollowsTheNameInRedis(t *testing.T) {
 func TestBrokenCounterKeepsTheLockFromBeingTaken(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
-	l := fencedlock.New(open(t, server.URL()), name)
+	l := fencedlock.New(probe.Open(t, server.URL()), name)
 	for _, plant := range [][]string{{"SET", tokenKey, "many"}, {"SET", tokenKey, "9223372036854775807"}, {"RPUSH", tokenKey, "1"}} {
 		server.Do(t, plant...)
 		before, _ := server.Snapshot(t).Get(tokenKey)
@@ -338,13 +285,13 @@ func TestBrokenCounterKeepsTheLockFromBeingTaken(t *testing.T) {
 		require.Equal(t, before, got)
 		server.Do(t, "DEL", tokenKey)
 	}
-	hold := lock(t, context.Background(), l)
+	hold := probe.Take(t, l)
 	server.Do(t, "SET", tokenKey, "many")
 	_, err := l.TryLock(hold.Context())
 	require.Error(t, err)
 	require.Equal(t, "1", server.Do(t, "HGET", name, hold.Owner().String()).Text())
 	require.NoError(t, hold.Err(), "a re-entry that was refused ends nothing")
-	unlock(t, hold)
+	probe.Release(t, hold)
 	require.NotContains(t, server.Snapshot(t).Keys(), name)
 }
 
@@ -352,21 +299,21 @@ func TestBrokenCounterKeepsTheLockFromBeingTaken(t *testing.T) {
 func TestOnlyTheTokenOfAnUnusedLockIsForgotten(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
-	client := open(t, server.URL())
+	client := probe.Open(t, server.URL())
 	l := fencedlock.New(client, name)
 	forgotten, err := l.ForgetToken(t.Context(), 1)
 	require.NoError(t, err)
 	require.False(t, forgotten, "there is no counter")
 
-	hold := lock(t, t.Context(), l)
+	hold := probe.TakeAs(t, t.Context(), l)
 	_, err = l.ForgetToken(t.Context(), hold.Token())
 	require.ErrorIs(t, err, redlatch.ErrNotAcquired)
 	require.ErrorContains(t, err, "holds it")
 	require.NoError(t, hold.Err())
-	unlock(t, hold)
+	probe.Release(t, hold)
 	counter(t, server, 1)
 
-	unlock(t, lock(t, t.Context(), l)) // used since
+	probe.Release(t, probe.TakeAs(t, t.Context(), l)) // used since
 	_, err = l.ForgetToken(t.Context(), hold.Token())
 	require.ErrorIs(t, err, redlatch.ErrNotAcquired)
 	require.ErrorContains(t, err, "another token")
@@ -381,16 +328,16 @@ func TestOnlyTheTokenOfAnUnusedLockIsForgotten(t *testing.T) {
 	require.NoError(t, err)
 	require.True(t, forgotten)
 	require.Empty(t, server.Snapshot(t).Keys())
-	again := lock(t, t.Context(), l)
+	again := probe.TakeAs(t, t.Context(), l)
 	require.EqualValues(t, 1, again.Token(), "tokens begin again: the danger that the description warns of")
-	unlock(t, again)
+	probe.Release(t, again)
 }
 
 func TestTokenIsNotForgottenWhereNothingCanBeAsked(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
-	client := open(t, server.URL())
-	unlock(t, lock(t, t.Context(), fencedlock.New(client, name)))
+	client := probe.Open(t, server.URL())
+	probe.Release(t, probe.TakeAs(t, t.Context(), fencedlock.New(client, name)))
 	dead, cancel := context.WithCancel(t.Context())
 	cancel()
 	_, err := fencedlock.New(client, name).ForgetToken(dead, 1)

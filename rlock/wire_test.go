@@ -11,6 +11,7 @@ import (
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/config"
+	"github.com/redlatch/redlatch/internal/locktest/probe"
 	"github.com/redlatch/redlatch/internal/redistest"
 	"github.com/redlatch/redlatch/rlock"
 )
@@ -19,31 +20,6 @@ const (
 	name    = "order:1001"
 	channel = "redisson_lock__channel:{order:1001}"
 )
-
-// open opens a client, which is closed with the test.
-func open(t *testing.T, url string, changes ...func(*config.Config)) *redlatch.Client {
-	t.Helper()
-	cfg := config.Config{Servers: config.Single(url)}
-	for _, change := range changes {
-		change(&cfg)
-	}
-	c, err := redlatch.Open(t.Context(), cfg)
-	require.NoError(t, err)
-	t.Cleanup(func() { _ = c.Close() })
-	return c
-}
-
-func lock(t *testing.T, ctx context.Context, l *rlock.Lock, opts ...redlatch.AcquireOption) *redlatch.Hold { //nolint:revive // the test comes first
-	t.Helper()
-	h, err := l.Lock(ctx, opts...)
-	require.NoError(t, err)
-	return h
-}
-
-func unlock(t *testing.T, h *redlatch.Hold) {
-	t.Helper()
-	require.NoError(t, h.Unlock(context.Background()))
-}
 
 // only says that a hash with one field is all that there is in Redis, and returns its TTL.
 func only(t *testing.T, s *redistest.Server, owner, count string) time.Duration {
@@ -60,24 +36,24 @@ func only(t *testing.T, s *redistest.Server, owner, count string) time.Duration 
 func TestEachStepLeavesTheStateThatRedissonLeaves(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
-	client := open(t, server.URL())
+	client := probe.Open(t, server.URL())
 	heard := server.Record(t, "*")
 	l := rlock.New(client, name)
 
-	outer := lock(t, redlatch.WithThreadID(context.Background(), 47), l)
+	outer := probe.TakeAs(t, redlatch.WithThreadID(context.Background(), 47), l)
 	owner := client.ID() + ":47"
 	require.Equal(t, owner, outer.Owner().String())
 	ttl := only(t, server, owner, "1")
 	require.InDelta(t, config.DefaultLockWatchdogTimeout, ttl, float64(5*time.Second))
 	require.LessOrEqual(t, ttl, config.DefaultLockWatchdogTimeout)
 
-	inner := lock(t, outer.Context(), l)
+	inner := probe.TakeAs(t, outer.Context(), l)
 	only(t, server, owner, "2")
-	unlock(t, inner)
+	probe.Release(t, inner)
 	only(t, server, owner, "1")
 	require.Empty(t, heard.Messages(t))
 
-	unlock(t, outer)
+	probe.Release(t, outer)
 	require.Empty(t, server.Snapshot(t).Entries)
 	require.Equal(t, []redistest.Message{{Channel: channel, Payload: "0"}}, heard.Messages(t))
 }
@@ -86,23 +62,23 @@ func TestEachStepLeavesTheStateThatRedissonLeaves(t *testing.T) {
 func TestPartialReleaseArmsTheLeaseOfTheHold(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
-	l := rlock.New(open(t, server.URL()), name)
+	l := rlock.New(probe.Open(t, server.URL()), name)
 	const lease = 10 * time.Second
-	outer := lock(t, context.Background(), l, redlatch.WithLease(lease))
-	inner := lock(t, outer.Context(), l, redlatch.WithLease(lease))
+	outer := probe.Take(t, l, redlatch.WithLease(lease))
+	inner := probe.TakeAs(t, outer.Context(), l, redlatch.WithLease(lease))
 	server.Do(t, "PEXPIRE", name, "5000") // as if half of it had passed
-	unlock(t, inner)
+	probe.Release(t, inner)
 	ttl := only(t, server, outer.Owner().String(), "1")
 	require.Greater(t, ttl, 6*time.Second)
 	require.LessOrEqual(t, ttl, lease)
-	unlock(t, outer)
+	probe.Release(t, outer)
 }
 
 // RL-05: a release that finds nothing publishes nothing.
 func TestReleaseOfALockThatIsGonePublishesNothing(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
-	hold := lock(t, context.Background(), rlock.New(open(t, server.URL()), name))
+	hold := probe.Take(t, rlock.New(probe.Open(t, server.URL()), name))
 	heard := server.Record(t, "*")
 	server.Do(t, "DEL", name)
 	require.ErrorIs(t, hold.Unlock(context.Background()), redlatch.ErrLost)
@@ -114,8 +90,8 @@ func TestReleaseOfALockThatIsGonePublishesNothing(t *testing.T) {
 func TestForceUnlockPublishesOnce(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
-	l := rlock.New(open(t, server.URL()), name)
-	hold := lock(t, context.Background(), l)
+	l := rlock.New(probe.Open(t, server.URL()), name)
+	hold := probe.Take(t, l)
 	heard := server.Record(t, "*")
 	freed, err := l.ForceUnlock(context.Background())
 	require.NoError(t, err)
@@ -128,20 +104,20 @@ func TestForceUnlockPublishesOnce(t *testing.T) {
 func TestPlainNonReentrantAndSpinLockExcludeEachOther(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
-	client := open(t, server.URL())
+	client := probe.Open(t, server.URL())
 	sorts := map[string]*rlock.Lock{
 		"plain":         rlock.New(client, name),
 		"non-reentrant": rlock.New(client, name, rlock.NonReentrant()),
 		"spin":          rlock.New(client, name, rlock.Spin(nil)),
 	}
 	for held, l := range sorts {
-		hold := lock(t, context.Background(), l)
+		hold := probe.Take(t, l)
 		only(t, server, hold.Owner().String(), "1")
 		for other, o := range sorts {
 			_, err := o.TryLock(context.Background())
 			require.ErrorIs(t, err, redlatch.ErrNotAcquired, "%s against %s", other, held)
 		}
-		unlock(t, hold)
+		probe.Release(t, hold)
 	}
 }
 
@@ -149,40 +125,33 @@ func TestPlainNonReentrantAndSpinLockExcludeEachOther(t *testing.T) {
 func TestNonReentrantIsAMatterOfTheHandle(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
-	client := open(t, server.URL())
-	hold := lock(t, context.Background(), rlock.New(client, name, rlock.NonReentrant()))
-	inner := lock(t, hold.Context(), rlock.New(client, name))
+	client := probe.Open(t, server.URL())
+	hold := probe.Take(t, rlock.New(client, name, rlock.NonReentrant()))
+	inner := probe.TakeAs(t, hold.Context(), rlock.New(client, name))
 	only(t, server, hold.Owner().String(), "2")
 	_, err := rlock.New(client, name, rlock.NonReentrant()).TryLock(inner.Context())
 	require.ErrorIs(t, err, redlatch.ErrReentry)
-	unlock(t, inner)
-	unlock(t, hold)
+	probe.Release(t, inner)
+	probe.Release(t, hold)
 }
 
 // SP-01, SP-02: a spin lock's waiter listens to nothing and asks after each pause of a back-off that is its own.
 func TestSpinningWaiterAsksAfterEachPauseAndSubscribesToNothing(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
-	holder := lock(t, context.Background(), rlock.New(open(t, server.URL()), name))
+	holder := probe.Take(t, rlock.New(probe.Open(t, server.URL()), name))
 	made, asked := make(chan struct{}, 10), make(chan struct{}, 1000)
-	l := rlock.New(open(t, server.URL()), name, rlock.Spin(func() backoff.BackOff {
+	l := rlock.New(probe.Open(t, server.URL()), name, rlock.Spin(func() backoff.BackOff {
 		made <- struct{}{}
 		return countingBackOff{asked}
 	}))
-	got := make(chan *redlatch.Hold, 1)
-	go func() {
-		h, err := l.Lock(context.Background())
-		if err != nil {
-			t.Errorf("lock: %v", err)
-		}
-		got <- h
-	}()
+	waiter := probe.Start(t, context.Background(), l)
 	for range 5 {
 		<-asked
 	}
 	require.Empty(t, server.Channels(t))
-	unlock(t, holder)
-	unlock(t, <-got)
+	probe.Release(t, holder)
+	probe.Release(t, waiter.Succeeds())
 	require.Len(t, made, 1)
 	require.Zero(t, server.CommandStats(t)["subscribe"])
 }
@@ -200,8 +169,8 @@ func (countingBackOff) Reset() {}
 func TestSpinBackOffThatStopsEndsTheWait(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
-	client := open(t, server.URL())
-	hold := lock(t, context.Background(), rlock.New(client, name))
+	client := probe.Open(t, server.URL())
+	hold := probe.Take(t, rlock.New(client, name))
 	for _, stops := range []func() backoff.BackOff{
 		func() backoff.BackOff { return &backoff.StopBackOff{} },
 		func() backoff.BackOff { return backoff.WithMaxRetries(backoff.NewConstantBackOff(time.Millisecond), 3) },
@@ -210,7 +179,7 @@ func TestSpinBackOffThatStopsEndsTheWait(t *testing.T) {
 		require.ErrorIs(t, err, redlatch.ErrNotAcquired)
 		require.ErrorContains(t, err, "back-off")
 	}
-	unlock(t, hold)
+	probe.Release(t, hold)
 	require.Empty(t, server.Snapshot(t).Entries)
 }
 
@@ -218,19 +187,12 @@ func TestSpinBackOffThatStopsEndsTheWait(t *testing.T) {
 func TestConstantSpinWaitsForAHolderOfAnySort(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
-	client := open(t, server.URL())
-	hold := lock(t, context.Background(), rlock.New(client, name))
-	got := make(chan error, 1)
-	go func() {
-		h, err := rlock.New(client, name, rlock.Spin(rlock.ConstantSpin(2*time.Millisecond))).Lock(context.Background())
-		if err == nil {
-			err = h.Unlock(context.Background())
-		}
-		got <- err
-	}()
-	require.Eventually(t, func() bool { return server.CommandStats(t)["evalsha"] >= 5 }, 10*time.Second, time.Millisecond)
-	unlock(t, hold)
-	require.NoError(t, <-got)
+	client := probe.Open(t, server.URL())
+	hold := probe.Take(t, rlock.New(client, name))
+	waiter := probe.Start(t, context.Background(), rlock.New(client, name, rlock.Spin(rlock.ConstantSpin(2*time.Millisecond))))
+	probe.Until(t, func() bool { return server.CommandStats(t)["evalsha"] >= 5 })
+	probe.Release(t, hold)
+	probe.Release(t, waiter.Succeeds())
 	require.Empty(t, server.Snapshot(t).Entries)
 }
 
@@ -239,9 +201,9 @@ func TestSpinLockTellsNobody(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
 	heard := server.Record(t, "*")
-	l := rlock.New(open(t, server.URL()), name, rlock.Spin(nil))
-	unlock(t, lock(t, context.Background(), l))
-	lock(t, context.Background(), l)
+	l := rlock.New(probe.Open(t, server.URL()), name, rlock.Spin(nil))
+	probe.Release(t, probe.Take(t, l))
+	probe.Take(t, l)
 	freed, err := l.ForceUnlock(context.Background())
 	require.NoError(t, err)
 	require.True(t, freed)
@@ -254,10 +216,10 @@ func TestAnyNumberOfRetriesReleases(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
 	for _, attempts := range []int{config.NoRetry, 1, math.MaxInt32} {
-		client := open(t, server.URL(), func(c *config.Config) { c.RetryAttempts = attempts })
-		outer := lock(t, context.Background(), rlock.New(client, name))
-		unlock(t, lock(t, outer.Context(), rlock.New(client, name)))
-		unlock(t, outer)
+		client := probe.Open(t, server.URL(), func(c *config.Config) { c.RetryAttempts = attempts })
+		outer := probe.Take(t, rlock.New(client, name))
+		probe.Release(t, probe.TakeAs(t, outer.Context(), rlock.New(client, name)))
+		probe.Release(t, outer)
 		require.Empty(t, server.Snapshot(t).Entries)
 	}
 }
