@@ -14,6 +14,7 @@ import (
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/internal/locktest"
+	"github.com/redlatch/redlatch/internal/locktest/probe"
 	"github.com/redlatch/redlatch/internal/redistest"
 	"github.com/redlatch/redlatch/multilock"
 	"github.com/redlatch/redlatch/rlock"
@@ -75,10 +76,10 @@ func fieldsOf(t *testing.T, s *redistest.Server, name string) map[string]string 
 func TestGroupKeepsRedissonsFieldsOfEachValue(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
-	client := open(t, server.URL())
+	client := probe.Open(t, server.URL())
 	group := multilock.NewGroup(client, "accounts", slices.Collect(maps.Keys(redissonFields))...)
-	outer := takeAs(t, redlatch.WithThreadID(background, 47), group, redlatch.WithLease(time.Minute))
-	inner := takeAs(t, outer.Context(), group, redlatch.WithLease(time.Minute))
+	outer := probe.TakeAs(t, redlatch.WithThreadID(background, 47), group, redlatch.WithLease(time.Minute))
+	inner := probe.TakeAs(t, outer.Context(), group, redlatch.WithLease(time.Minute))
 
 	fields := fieldsOf(t, server, "accounts")
 	require.Len(t, fields, 3*len(redissonFields))
@@ -91,34 +92,34 @@ func TestGroupKeepsRedissonsFieldsOfEachValue(t *testing.T) {
 		require.Equal(t, "2", fields[field+":"+owner+":lock_count"])
 		ends, err := strconv.ParseInt(fields[field+":"+owner+":expire_time"], 10, 64)
 		require.NoError(t, err)
-		require.WithinDuration(t, now.Add(time.Minute), time.UnixMilli(ends), patience)
+		require.WithinDuration(t, now.Add(time.Minute), time.UnixMilli(ends), 20*time.Second)
 	}
 	require.Len(t, slices.Compact(owners), 1)
 	hasLease(t, server, "accounts", time.Minute)
-	release(t, inner, outer)
+	probe.Release(t, inner, outer)
 	nothingLeft(t, server)
 }
 
 func TestGroupsOfOneNameExcludeEachOtherByTheValuesInCommon(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
-	here, there := open(t, server.URL()), open(t, server.URL())
-	held := take(t, multilock.NewGroup(here, "accounts", "a", "b"))
+	here, there := probe.Open(t, server.URL()), probe.Open(t, server.URL())
+	held := probe.Take(t, multilock.NewGroup(here, "accounts", "a", "b"))
 	for _, client := range []*redlatch.Client{here, there} {
 		for _, values := range [][]string{{"a"}, {"b"}, {"a", "b"}, {"b", "a", "b"}, {"b", "c"}, {"c", "b", "d", "e"}} {
-			isHeld(t, multilock.NewGroup(client, "accounts", values...))
+			probe.IsHeld(t, multilock.NewGroup(client, "accounts", values...))
 		}
-		isFree(t, multilock.NewGroup(client, "accounts", "c"), multilock.NewGroup(client, "accounts", "c", "A", ""),
+		probe.IsFree(t, multilock.NewGroup(client, "accounts", "c"), multilock.NewGroup(client, "accounts", "c", "A", ""),
 			multilock.NewGroup(client, "other accounts", "a", "b"))
 	}
-	release(t, held)
+	probe.Release(t, held)
 	nothingLeft(t, server)
 }
 
 func TestValuesAreASet(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
-	client := open(t, server.URL())
+	client := probe.Open(t, server.URL())
 	given := []string{"b", "a", "b"}
 	group := multilock.NewGroup(client, "accounts", given...)
 	given[0] = "changed afterwards"
@@ -126,21 +127,21 @@ func TestValuesAreASet(t *testing.T) {
 	group.Values()[0] = "changed, too"
 	require.ElementsMatch(t, []string{"a", "b"}, group.Values())
 
-	outer := take(t, group)
+	outer := probe.Take(t, group)
 	inner, err := multilock.NewGroup(client, "accounts", "a", "b", "a").TryLock(outer.Context())
 	require.NoError(t, err, "it is the same group")
 	count, err := group.HoldCount(background, outer.Owner())
 	require.NoError(t, err)
 	require.Equal(t, 2, count)
-	release(t, inner, outer)
+	probe.Release(t, inner, outer)
 }
 
 // Redisson lets an owner in; without the mark that tells Go's groups apart, a release of one would free the other's values.
 func TestOwnerIsToldWhenAGroupWouldWaitForItself(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
-	client := open(t, server.URL(), deaf)
-	outer := take(t, multilock.NewGroup(client, "accounts", "a", "b"))
+	client := probe.Open(t, server.URL(), probe.Deaf)
+	outer := probe.Take(t, multilock.NewGroup(client, "accounts", "a", "b"))
 	for _, values := range [][]string{{"b", "c"}, {"b"}, {"a", "b", "c"}} {
 		group := multilock.NewGroup(client, "accounts", values...)
 		for _, try := range []func(context.Context, ...redlatch.AcquireOption) (*redlatch.Hold, error){group.Lock, group.TryLock} {
@@ -150,14 +151,14 @@ func TestOwnerIsToldWhenAGroupWouldWaitForItself(t *testing.T) {
 			require.ErrorContains(t, err, `"accounts"`)
 			require.Regexp(t, `the value "[ab]"`, err.Error())
 		}
-		isHeld(t, group) // to others it is contention
+		probe.IsHeld(t, group) // to others it is contention
 	}
 	require.Equal(t, []string{"accounts"}, server.Snapshot(t).Keys(), "the refusal leaves no doubt that has to be settled")
-	beside := takeAs(t, outer.Context(), multilock.NewGroup(client, "accounts", "c", "d"))
+	beside := probe.TakeAs(t, outer.Context(), multilock.NewGroup(client, "accounts", "c", "d"))
 	require.Equal(t, outer.Owner(), beside.Owner())
-	release(t, outer)
-	after := takeAs(t, redlatch.WithOwner(background, outer.Owner()), multilock.NewGroup(client, "accounts", "b"))
-	release(t, after, beside)
+	probe.Release(t, outer)
+	after := probe.TakeAs(t, redlatch.WithOwner(background, outer.Owner()), multilock.NewGroup(client, "accounts", "b"))
+	probe.Release(t, after, beside)
 	nothingLeft(t, server)
 }
 
@@ -165,17 +166,17 @@ func TestOwnerIsToldWhenAGroupWouldWaitForItself(t *testing.T) {
 func TestWaiterForOneValueDoesNotHoldUpAnother(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
-	here, there := open(t, server.URL()), open(t, server.URL(), deaf)
-	a, b := take(t, multilock.NewGroup(here, "accounts", "a")), take(t, multilock.NewGroup(here, "accounts", "b"))
-	first := start(t, background, multilock.NewGroup(there, "accounts", "a", "x"))
+	here, there := probe.Open(t, server.URL()), probe.Open(t, server.URL(), probe.Deaf)
+	a, b := probe.Take(t, multilock.NewGroup(here, "accounts", "a")), probe.Take(t, multilock.NewGroup(here, "accounts", "b"))
+	first := probe.Start(t, background, multilock.NewGroup(there, "accounts", "a", "x"))
 	waited(t, server, "accounts")
-	second := start(t, background, multilock.NewGroup(there, "accounts", "b", "y"))
-	release(t, b)
-	release(t, second.succeeds(t))
-	isHeld(t, multilock.NewGroup(here, "accounts", "a"))
-	isFree(t, multilock.NewGroup(here, "accounts", "x")) // who waits holds nothing
-	release(t, a)
-	release(t, first.succeeds(t))
+	second := probe.Start(t, background, multilock.NewGroup(there, "accounts", "b", "y"))
+	probe.Release(t, b)
+	probe.Release(t, second.Succeeds())
+	probe.IsHeld(t, multilock.NewGroup(here, "accounts", "a"))
+	probe.IsFree(t, multilock.NewGroup(here, "accounts", "x")) // who waits holds nothing
+	probe.Release(t, a)
+	probe.Release(t, first.Succeeds())
 	nothingLeft(t, server)
 }
 
@@ -183,43 +184,43 @@ func TestWaiterForOneValueDoesNotHoldUpAnother(t *testing.T) {
 func TestValueEndsByItsOwnLease(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
-	client, other := open(t, server.URL()), open(t, server.URL(), deaf)
-	long := take(t, multilock.NewGroup(client, "accounts", "long"), redlatch.WithLease(time.Hour))
+	client, other := probe.Open(t, server.URL()), probe.Open(t, server.URL(), probe.Deaf)
+	long := probe.Take(t, multilock.NewGroup(client, "accounts", "long"), redlatch.WithLease(time.Hour))
 	short := multilock.NewGroup(client, "accounts", "a", "b")
-	hold := take(t, short, redlatch.WithLease(300*time.Millisecond))
+	hold := probe.Take(t, short, redlatch.WithLease(300*time.Millisecond))
 	left, err := short.RemainingTTL(background)
 	require.NoError(t, err)
 	require.LessOrEqual(t, left, 300*time.Millisecond)
 
-	next := start(t, background, multilock.NewGroup(other, "accounts", "b", "c")).succeeds(t)
+	next := probe.Start(t, background, multilock.NewGroup(other, "accounts", "b", "c")).Succeeds()
 	require.ErrorIs(t, hold.Err(), redlatch.ErrLost)
 	require.ErrorIs(t, hold.Unlock(background), redlatch.ErrLost)
 	require.NoError(t, next.Err())
-	isHeld(t, multilock.NewGroup(client, "accounts", "b"))
+	probe.IsHeld(t, multilock.NewGroup(client, "accounts", "b"))
 	hasLease(t, server, "accounts", time.Hour)
-	release(t, next)
+	probe.Release(t, next)
 	require.Len(t, fieldsOf(t, server, "accounts"), 3, "what nobody holds is cleared away")
-	release(t, long)
+	probe.Release(t, long)
 	nothingLeft(t, server)
 }
 
 func TestGroupIsLostWithAnyOfItsValues(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
-	client := open(t, server.URL(), watchdog(1500*time.Millisecond))
-	operator := open(t, server.URL())
-	hold := take(t, multilock.NewGroup(client, "accounts", "a", "b"))
+	client := probe.Open(t, server.URL(), probe.Watchdog(1500*time.Millisecond))
+	operator := probe.Open(t, server.URL())
+	hold := probe.Take(t, multilock.NewGroup(client, "accounts", "a", "b"))
 	freed, err := multilock.NewGroup(operator, "accounts", "b", "c").ForceUnlock(background)
 	require.NoError(t, err)
 	require.True(t, freed)
-	isHeld(t, multilock.NewGroup(operator, "accounts", "a"))
-	next := take(t, multilock.NewGroup(operator, "accounts", "b"))
-	ends(t, hold.Lost())
+	probe.IsHeld(t, multilock.NewGroup(operator, "accounts", "a"))
+	next := probe.Take(t, multilock.NewGroup(operator, "accounts", "b"))
+	probe.Within(t, hold.Lost())
 	require.ErrorIs(t, hold.Err(), redlatch.ErrLost)
 	require.ErrorIs(t, hold.Unlock(background), redlatch.ErrLost)
-	isFree(t, multilock.NewGroup(operator, "accounts", "a"))
+	probe.IsFree(t, multilock.NewGroup(operator, "accounts", "a"))
 	require.NoError(t, next.Err())
-	release(t, next)
+	probe.Release(t, next)
 	nothingLeft(t, server)
 }
 
@@ -227,30 +228,30 @@ func TestGroupIsLostWithAnyOfItsValues(t *testing.T) {
 func TestWatchdogRenewsGroupsOfDifferentValues(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
-	seen := make(events, 1000)
-	client := observe(t, server.URL(), seen, watchdog(1500*time.Millisecond))
+	seen := make(probe.Events, 1000)
+	client := probe.Observed(t, server.URL(), seen, probe.Watchdog(1500*time.Millisecond))
 	var holds []*redlatch.Hold
 	for i := range 5 {
-		holds = append(holds, take(t, multilock.NewGroup(client, "accounts", strconv.Itoa(i), "and "+strconv.Itoa(i))))
+		holds = append(holds, probe.Take(t, multilock.NewGroup(client, "accounts", strconv.Itoa(i), "and "+strconv.Itoa(i))))
 	}
 	for began := time.Now(); time.Since(began) < 3*time.Second; {
-		seen.await(t, redlatch.EventRenewed, "accounts")
+		seen.Await(t, redlatch.EventRenewed, "accounts")
 	}
 	for _, h := range holds {
 		require.NoError(t, h.Err())
 	}
-	isHeld(t, multilock.NewGroup(client, "accounts", "3"))
-	release(t, holds...)
+	probe.IsHeld(t, multilock.NewGroup(client, "accounts", "3"))
+	probe.Release(t, holds...)
 	nothingLeft(t, server)
 }
 
 func TestGroupTellsWhoKeepsItsValues(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
-	here, there := open(t, server.URL()), open(t, server.URL())
+	here, there := probe.Open(t, server.URL()), probe.Open(t, server.URL())
 	group := multilock.NewGroup(here, "accounts", "a", "b", "c")
-	part := take(t, multilock.NewGroup(there, "accounts", "a", "z"), redlatch.WithLease(time.Minute))
-	other := take(t, multilock.NewGroup(here, "accounts", "b"), redlatch.WithLease(time.Hour))
+	part := probe.Take(t, multilock.NewGroup(there, "accounts", "a", "z"), redlatch.WithLease(time.Minute))
+	other := probe.Take(t, multilock.NewGroup(here, "accounts", "b"), redlatch.WithLease(time.Hour))
 	seen, err := group.Inspect(background)
 	require.NoError(t, err)
 	require.Equal(t, "grouped", seen.Kind)
@@ -264,16 +265,16 @@ func TestGroupTellsWhoKeepsItsValues(t *testing.T) {
 		require.False(t, held)
 	}
 	require.Greater(t, seen.TTL, 50*time.Minute, "as long as the value that is held longest")
-	release(t, part, other)
+	probe.Release(t, part, other)
 
-	hold := take(t, group)
+	hold := probe.Take(t, group)
 	held, err := group.IsHeldBy(background, hold.Owner())
 	require.NoError(t, err)
 	require.True(t, held)
 	count, err := multilock.NewGroup(there, "accounts", "a").HoldCount(background, hold.Owner())
 	require.NoError(t, err)
 	require.Zero(t, count, "it holds the value within another group")
-	release(t, hold)
+	probe.Release(t, hold)
 }
 
 // RL-08, RL-13: the answers to the acquisition, the re-entry and both releases are lost, one after the other.
@@ -281,7 +282,7 @@ func TestLostAnswersCountOnce(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
 	relay := redistest.NewRelay(t, server)
-	client := open(t, "redis://"+relay.Addr())
+	client := probe.Open(t, "redis://"+relay.Addr())
 	group := multilock.NewGroup(client, "accounts", "a", "b")
 	lose := func() *redistest.Trap { return relay.Next(redistest.SendsScript("accounts"), redistest.LoseReply()) }
 	counts := func(want int, o redlatch.Owner) {
@@ -290,25 +291,25 @@ func TestLostAnswersCountOnce(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, want, count)
 	}
-	isFree(t, group) // the scripts are known from now on
+	probe.IsFree(t, group) // the scripts are known from now on
 	lose()
-	outer := take(t, group)
+	outer := probe.Take(t, group)
 	counts(1, outer.Owner())
 	lose()
-	inner := takeAs(t, outer.Context(), group)
+	inner := probe.TakeAs(t, outer.Context(), group)
 	counts(2, outer.Owner())
 	lose()
-	release(t, inner)
+	probe.Release(t, inner)
 	counts(1, outer.Owner())
 	lose()
-	release(t, outer)
+	probe.Release(t, outer)
 	nothingStays(t, server)
 }
 
 func TestGroupWithoutValuesIsRefused(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
-	none := multilock.NewGroup(open(t, server.URL()), "accounts")
+	none := multilock.NewGroup(probe.Open(t, server.URL()), "accounts")
 	for _, try := range []func(context.Context, ...redlatch.AcquireOption) (*redlatch.Hold, error){none.Lock, none.TryLock} {
 		h, err := try(background)
 		require.Nil(t, h)
@@ -328,9 +329,9 @@ func TestGroupWithoutValuesIsRefused(t *testing.T) {
 func TestNameOfAnotherKindIsRefused(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
-	client := open(t, server.URL())
+	client := probe.Open(t, server.URL())
 	group := multilock.NewGroup(client, "accounts", "a", "b")
-	plain := take(t, rlock.New(client, "accounts"))
+	plain := probe.Take(t, rlock.New(client, "accounts"))
 	_, err := group.TryLock(background)
 	require.ErrorIs(t, err, redlatch.ErrWrongType)
 	_, err = group.Lock(background)
@@ -339,13 +340,13 @@ func TestNameOfAnotherKindIsRefused(t *testing.T) {
 	require.ErrorIs(t, err, redlatch.ErrWrongType)
 	_, err = group.ForceUnlock(background)
 	require.ErrorIs(t, err, redlatch.ErrWrongType)
-	release(t, plain)
+	probe.Release(t, plain)
 
-	hold := take(t, group)
+	hold := probe.Take(t, group)
 	_, err = rlock.New(client, "accounts").TryLock(background)
 	require.ErrorIs(t, err, redlatch.ErrWrongType)
 	require.ErrorContains(t, err, "grouped")
-	release(t, hold)
+	probe.Release(t, hold)
 	nothingLeft(t, server)
 }
 
@@ -353,15 +354,15 @@ func TestNameOfAnotherKindIsRefused(t *testing.T) {
 func TestKindOfAGroupInEventsAndInspectionsIsTheSameForAllGroups(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
-	told := make(events, 10)
-	client := observe(t, server.URL(), told)
+	told := make(probe.Events, 10)
+	client := probe.Observed(t, server.URL(), told)
 	for _, values := range [][]string{{"a"}, {"b", "c"}} {
 		group := multilock.NewGroup(client, "accounts", values...)
-		hold := take(t, group)
+		hold := probe.Take(t, group)
 		view, err := group.Inspect(background)
 		require.NoError(t, err)
 		require.Equal(t, "grouped", view.Kind)
-		release(t, hold)
+		probe.Release(t, hold)
 		for _, kind := range []redlatch.EventKind{redlatch.EventAcquired, redlatch.EventReleased} {
 			event := <-told
 			require.Equal(t, kind, event.Kind)
@@ -374,19 +375,19 @@ func TestKindOfAGroupInEventsAndInspectionsIsTheSameForAllGroups(t *testing.T) {
 func TestGroupsAreMembersOfAMultiLock(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
-	client := open(t, server.URL())
+	client := probe.Open(t, server.URL())
 	group := func(values ...string) redlatch.Locker { return multilock.NewGroup(client, "accounts", values...) }
 	all := multilock.New(group("a", "b"), group("c"), rlock.New(client, "ledger"))
-	hold := take(t, all, redlatch.WithLease(time.Minute))
+	hold := probe.Take(t, all, redlatch.WithLease(time.Minute))
 	for _, member := range []redlatch.Locker{group("b"), group("c", "d"), rlock.New(client, "ledger")} {
-		isHeld(t, member)
+		probe.IsHeld(t, member)
 	}
-	release(t, hold)
+	probe.Release(t, hold)
 	nothingLeft(t, server)
 
 	_, err := multilock.New(group("a", "b"), group("b", "a")).TryLock(background)
 	require.ErrorContains(t, err, "twice")
 	_, err = multilock.New(group("a", "b"), group("b", "c")).TryLock(background)
 	require.ErrorIs(t, err, redlatch.ErrReentry, "one owner acts in all members")
-	isFree(t, group("a", "b", "c"))
+	probe.IsFree(t, group("a", "b", "c"))
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/redlatch/redlatch/fairlock"
 	"github.com/redlatch/redlatch/fencedlock"
 	"github.com/redlatch/redlatch/internal/locktest"
+	"github.com/redlatch/redlatch/internal/locktest/probe"
 	"github.com/redlatch/redlatch/internal/redistest"
 	"github.com/redlatch/redlatch/multilock"
 	"github.com/redlatch/redlatch/rlock"
@@ -26,8 +27,8 @@ func isNotAcquired(err error) bool { return errors.Is(err, redlatch.ErrNotAcquir
 func TestMemberThatEndedBeforeTheReleaseKeepsNoOtherHeld(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
-	client := open(t, server.URL())
-	hold := take(t, multilock.New(rlock.New(client, "a"), rlock.New(client, "b"), rlock.New(client, "c")))
+	client := probe.Open(t, server.URL())
+	hold := probe.Take(t, multilock.New(rlock.New(client, "a"), rlock.New(client, "b"), rlock.New(client, "c")))
 	server.Do(t, "DEL", "a")
 	err := hold.Unlock(background)
 	require.ErrorIs(t, err, redlatch.ErrLost)
@@ -40,8 +41,8 @@ func TestMemberThatEndedBeforeTheReleaseKeepsNoOtherHeld(t *testing.T) {
 func TestErrorsOfAllMembersAreJoinedAtTheRelease(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
-	client := open(t, server.URL())
-	hold := take(t, multilock.New(rlock.New(client, "a"), rlock.New(client, "b"), rlock.New(client, "c")))
+	client := probe.Open(t, server.URL())
+	hold := probe.Take(t, multilock.New(rlock.New(client, "a"), rlock.New(client, "b"), rlock.New(client, "c")))
 	server.Do(t, "DEL", "a", "c")
 	err := hold.Unlock(background)
 	require.ErrorIs(t, err, redlatch.ErrLost)
@@ -55,8 +56,8 @@ func TestErrorsOfAllMembersAreJoinedAtTheRelease(t *testing.T) {
 func TestReleaseGoesOnPastAServerThatDoesNotAnswer(t *testing.T) {
 	t.Parallel()
 	one, two := redistest.Start(t), redistest.Start(t)
-	here, there := open(t, one.URL(), hasty), open(t, two.URL(), hasty)
-	hold := take(t, multilock.New(rlock.New(there, "b"), rlock.New(here, "a")))
+	here, there := probe.Open(t, one.URL(), hasty), probe.Open(t, two.URL(), hasty)
+	hold := probe.Take(t, multilock.New(rlock.New(there, "b"), rlock.New(here, "a")))
 	two.Stop(t)
 	err := hold.Unlock(background)
 	require.ErrorContains(t, err, "member 1")
@@ -69,8 +70,8 @@ func TestReleaseGoesOnPastAServerThatDoesNotAnswer(t *testing.T) {
 // isLost says in every way that a hold ended before its release.
 func isLost(t *testing.T, h *redlatch.Hold, cause error) {
 	t.Helper()
-	ends(t, h.Lost())
-	ends(t, h.Context().Done())
+	probe.Within(t, h.Lost())
+	probe.Within(t, h.Context().Done())
 	require.ErrorIs(t, context.Cause(h.Context()), cause)
 	require.ErrorIs(t, h.Context().Err(), context.Canceled)
 	require.ErrorIs(t, h.Err(), cause)
@@ -80,8 +81,8 @@ func isLost(t *testing.T, h *redlatch.Hold, cause error) {
 func TestHoldIsLostWithAnyMemberAndSaysWhich(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
-	client := open(t, server.URL(), watchdog(locktest.Span(600*time.Millisecond)))
-	hold := take(t, multilock.New(rlock.New(client, "a"), rlock.New(client, "b")))
+	client := probe.Open(t, server.URL(), probe.Watchdog(locktest.Span(600*time.Millisecond)))
+	hold := probe.Take(t, multilock.New(rlock.New(client, "a"), rlock.New(client, "b")))
 	require.NoError(t, hold.Err())
 	server.Do(t, "DEL", "b")
 	isLost(t, hold, redlatch.ErrLost)
@@ -91,7 +92,7 @@ func TestHoldIsLostWithAnyMemberAndSaysWhich(t *testing.T) {
 	require.ErrorContains(t, why, "no such holder")
 	require.NotContains(t, why.Error(), "member 1")
 
-	isHeld(t, rlock.New(client, "a")) // until the holder knows and lets go
+	probe.IsHeld(t, rlock.New(client, "a")) // until the holder knows and lets go
 	require.ErrorIs(t, hold.Extend(background, time.Minute), redlatch.ErrLost)
 	require.ErrorIs(t, hold.Unlock(background), redlatch.ErrLost)
 	nothingLeft(t, server)
@@ -100,8 +101,8 @@ func TestHoldIsLostWithAnyMemberAndSaysWhich(t *testing.T) {
 func TestExtendFindsOutThatAMemberIsLost(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
-	client := open(t, server.URL())
-	hold := take(t, multilock.New(rlock.New(client, "a"), rlock.New(client, "b")), redlatch.WithLease(time.Hour))
+	client := probe.Open(t, server.URL())
+	hold := probe.Take(t, multilock.New(rlock.New(client, "a"), rlock.New(client, "b")), redlatch.WithLease(time.Hour))
 	server.Do(t, "DEL", "b")
 	err := hold.Extend(background, 2*time.Hour)
 	require.ErrorIs(t, err, redlatch.ErrLost)
@@ -114,9 +115,9 @@ func TestExtendFindsOutThatAMemberIsLost(t *testing.T) {
 func TestReleaseByForceOfAMemberIsNoticedAtOnce(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
-	client := open(t, server.URL())
+	client := probe.Open(t, server.URL())
 	member := rlock.New(client, "b")
-	hold := take(t, multilock.New(rlock.New(client, "a"), member))
+	hold := probe.Take(t, multilock.New(rlock.New(client, "a"), member))
 	freed, err := member.ForceUnlock(background)
 	require.NoError(t, err)
 	require.True(t, freed)
@@ -129,17 +130,17 @@ func TestReleaseByForceOfAMemberIsNoticedAtOnce(t *testing.T) {
 func TestLossIsNoticedAlsoWhenTheCallersContextHasEnded(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
-	client := open(t, server.URL())
+	client := probe.Open(t, server.URL())
 	member := rlock.New(client, "b")
 	ctx, cancel := context.WithCancelCause(background)
-	hold := takeAs(t, ctx, multilock.New(rlock.New(client, "a"), member))
+	hold := probe.TakeAs(t, ctx, multilock.New(rlock.New(client, "a"), member))
 	cancel(errGivenUp)
-	ends(t, hold.Context().Done())
+	probe.Within(t, hold.Context().Done())
 	require.ErrorIs(t, context.Cause(hold.Context()), errGivenUp)
 	require.NoError(t, hold.Err(), "the end of the work is not the end of the lock")
 	_, err := member.ForceUnlock(background)
 	require.NoError(t, err)
-	ends(t, hold.Lost())
+	probe.Within(t, hold.Lost())
 	require.ErrorIs(t, hold.Err(), redlatch.ErrLost)
 	require.ErrorIs(t, hold.Unlock(ctx), redlatch.ErrLost)
 	nothingLeft(t, server)
@@ -148,8 +149,8 @@ func TestLossIsNoticedAlsoWhenTheCallersContextHasEnded(t *testing.T) {
 func TestClosingAMembersClientLosesTheHold(t *testing.T) {
 	t.Parallel()
 	one, two := redistest.Start(t), redistest.Start(t)
-	here, there := open(t, one.URL()), open(t, two.URL())
-	hold := take(t, multilock.New(rlock.New(here, "a"), rlock.New(there, "b")))
+	here, there := probe.Open(t, one.URL()), probe.Open(t, two.URL())
+	hold := probe.Take(t, multilock.New(rlock.New(here, "a"), rlock.New(there, "b")))
 	require.NoError(t, there.Close())
 	isLost(t, hold, redlatch.ErrClosed)
 	require.NotErrorIs(t, hold.Err(), redlatch.ErrLost)
@@ -160,38 +161,38 @@ func TestClosingAMembersClientLosesTheHold(t *testing.T) {
 func TestHoldIsValidAsLongAsItsFirstMemberToEnd(t *testing.T) {
 	t.Parallel()
 	one, two := redistest.Start(t), redistest.Start(t)
-	here, there := open(t, one.URL(), watchdog(20*time.Second)), open(t, two.URL(), watchdog(10*time.Second))
-	hold := take(t, multilock.New(rlock.New(here, "a"), rlock.New(there, "b")))
+	here, there := probe.Open(t, one.URL(), probe.Watchdog(20*time.Second)), probe.Open(t, two.URL(), probe.Watchdog(10*time.Second))
+	hold := probe.Take(t, multilock.New(rlock.New(here, "a"), rlock.New(there, "b")))
 	left := time.Until(hold.ValidUntil())
 	require.LessOrEqual(t, left, 10*time.Second)
 	require.Greater(t, left, 5*time.Second)
-	release(t, hold)
+	probe.Release(t, hold)
 	require.Zero(t, hold.ValidUntil())
 }
 
 func TestEachMemberIsRenewedByItsOwnClient(t *testing.T) {
 	t.Parallel()
 	lease := locktest.Span(900 * time.Millisecond)
-	one, two, seen, seenToo := redistest.Start(t), redistest.Start(t), make(events, 100), make(events, 100)
-	here := observe(t, one.URL(), seen, watchdog(lease))
-	there := observe(t, two.URL(), seenToo, watchdog(lease))
-	hold := take(t, multilock.New(rlock.New(here, "a"), rlock.New(there, "b")))
+	one, two, seen, seenToo := redistest.Start(t), redistest.Start(t), make(probe.Events, 100), make(probe.Events, 100)
+	here := probe.Observed(t, one.URL(), seen, probe.Watchdog(lease))
+	there := probe.Observed(t, two.URL(), seenToo, probe.Watchdog(lease))
+	hold := probe.Take(t, multilock.New(rlock.New(here, "a"), rlock.New(there, "b")))
 	began := time.Now()
 	for time.Since(began) < 2*lease {
-		seen.await(t, redlatch.EventRenewed, "a")
-		seenToo.await(t, redlatch.EventRenewed, "b")
+		seen.Await(t, redlatch.EventRenewed, "a")
+		seenToo.Await(t, redlatch.EventRenewed, "b")
 	}
 	require.NoError(t, hold.Err())
-	release(t, hold)
+	probe.Release(t, hold)
 	nothingLeft(t, one, two)
 }
 
 func TestContextOfTheHoldEntersEachMemberAndTheWhole(t *testing.T) {
 	t.Parallel()
 	one, two := redistest.Start(t), redistest.Start(t)
-	here, there := open(t, one.URL()), open(t, two.URL())
+	here, there := probe.Open(t, one.URL()), probe.Open(t, two.URL())
 	a, b := rlock.New(here, "a"), rlock.New(there, "b")
-	outer := take(t, multilock.New(a, b))
+	outer := probe.Take(t, multilock.New(a, b))
 	inner, err := multilock.New(b, a).TryLock(outer.Context())
 	require.NoError(t, err)
 	member, err := b.TryLock(inner.Context())
@@ -204,28 +205,28 @@ func TestContextOfTheHoldEntersEachMemberAndTheWhole(t *testing.T) {
 
 	_, err = a.TryLock(redlatch.WithoutOwner(outer.Context()))
 	require.ErrorIs(t, err, redlatch.ErrNotAcquired)
-	release(t, outer, member)
+	probe.Release(t, outer, member)
 	require.NoError(t, inner.Err())
-	isHeld(t, a)
-	isHeld(t, b)
-	release(t, inner)
+	probe.IsHeld(t, a)
+	probe.IsHeld(t, b)
+	probe.Release(t, inner)
 	nothingLeft(t, one, two)
 }
 
 func TestOwnerOfTheCallerActsInAllMembers(t *testing.T) {
 	t.Parallel()
 	one, two := redistest.Start(t), redistest.Start(t)
-	here, there := open(t, one.URL()), open(t, two.URL())
+	here, there := probe.Open(t, one.URL()), probe.Open(t, two.URL())
 	l := multilock.New(rlock.New(here, "a"), rlock.New(there, "b"))
 	for _, ctx := range []context.Context{
 		redlatch.WithThreadID(background, 47), redlatch.WithThreadID(background, 0),
-		redlatch.WithOwner(background, there.NewOwner()), redlatch.WithOwner(background, open(t, one.URL()).NewOwner()),
+		redlatch.WithOwner(background, there.NewOwner()), redlatch.WithOwner(background, probe.Open(t, one.URL()).NewOwner()),
 	} {
-		hold := takeAs(t, ctx, l)
+		hold := probe.TakeAs(t, ctx, l)
 		again, err := l.TryLock(ctx)
 		require.NoError(t, err)
 		require.Equal(t, hold.Owner(), again.Owner())
-		release(t, hold, again)
+		probe.Release(t, hold, again)
 	}
 	nothingLeft(t, one, two)
 }
@@ -233,38 +234,38 @@ func TestOwnerOfTheCallerActsInAllMembers(t *testing.T) {
 func TestNestedLocksAreMembersLikeAnyOther(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
-	client := open(t, server.URL(), deaf)
+	client := probe.Open(t, server.URL(), probe.Deaf)
 	nested := multilock.New(rlock.New(client, "b"), rlock.New(client, "c"))
 	l := multilock.New(rlock.New(client, "a"), nested)
 	require.Equal(t, "a, b, c", l.Name())
-	hold := take(t, l, redlatch.WithLease(time.Minute))
+	hold := probe.Take(t, l, redlatch.WithLease(time.Minute))
 	for _, key := range []string{"a", "b", "c"} {
 		hasLease(t, server, key, time.Minute)
 	}
 	inner, err := nested.TryLock(hold.Context())
 	require.NoError(t, err)
-	release(t, inner)
-	waiter := start(t, background, l)
+	probe.Release(t, inner)
+	waiter := probe.Start(t, background, l)
 	waited(t, server, "a")
 	_, err = rlock.New(client, "c").ForceUnlock(background)
 	require.NoError(t, err)
 	isLost(t, hold, redlatch.ErrLost)
 	require.ErrorContains(t, hold.Err(), `"c"`)
 	require.ErrorIs(t, hold.Unlock(background), redlatch.ErrLost)
-	release(t, waiter.succeeds(t))
+	probe.Release(t, waiter.Succeeds())
 	nothingLeft(t, server)
 }
 
 func TestReadersOfOneMemberShareIt(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
-	client := open(t, server.URL())
+	client := probe.Open(t, server.URL())
 	shared := rwlock.New(client, "shared")
-	one := take(t, multilock.New(rlock.New(client, "a"), shared.Read()))
-	other := take(t, multilock.New(rlock.New(client, "b"), shared.Read()))
-	isHeld(t, multilock.New(rlock.New(client, "c"), shared.Write()))
-	isFree(t, rlock.New(client, "c"))
-	release(t, one, other)
+	one := probe.Take(t, multilock.New(rlock.New(client, "a"), shared.Read()))
+	other := probe.Take(t, multilock.New(rlock.New(client, "b"), shared.Read()))
+	probe.IsHeld(t, multilock.New(rlock.New(client, "c"), shared.Write()))
+	probe.IsFree(t, rlock.New(client, "c"))
+	probe.Release(t, one, other)
 	nothingLeft(t, server)
 }
 
@@ -272,17 +273,17 @@ func TestReadersOfOneMemberShareIt(t *testing.T) {
 func TestLeaseDoesNotReachTheTokensOfFencedMembers(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
-	client := open(t, server.URL())
+	client := probe.Open(t, server.URL())
 	l := multilock.New(fencedlock.New(client, "a"), fencedlock.New(client, "b"))
 	for token := int64(1); token <= 2; token++ {
-		hold := take(t, l, redlatch.WithLease(time.Minute))
+		hold := probe.Take(t, l, redlatch.WithLease(time.Minute))
 		require.NoError(t, hold.Extend(background, time.Hour))
 		for _, name := range []string{"a", "b"} {
 			hasLease(t, server, name, time.Hour)
 			require.EqualValues(t, -1, server.Do(t, "PTTL", "redisson_lock_token:{"+name+"}").Int())
 			require.Equal(t, token, server.Do(t, "GET", "redisson_lock_token:{"+name+"}").Int())
 		}
-		release(t, hold)
+		probe.Release(t, hold)
 	}
 }
 
@@ -290,18 +291,18 @@ func TestLeaseDoesNotReachTheTokensOfFencedMembers(t *testing.T) {
 func TestLeaseDoesNotReachTheQueuesOfFairMembers(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
-	client, other := open(t, server.URL()), open(t, server.URL())
-	rival := take(t, fairlock.New(other, "b"))
-	waiter := start(t, background, multilock.New(fairlock.New(client, "a"), fairlock.New(client, "b")), redlatch.WithLease(time.Minute))
+	client, other := probe.Open(t, server.URL()), probe.Open(t, server.URL())
+	rival := probe.Take(t, fairlock.New(other, "b"))
+	waiter := probe.Start(t, background, multilock.New(fairlock.New(client, "a"), fairlock.New(client, "b")), redlatch.WithLease(time.Minute))
 	queue, timeouts := "redisson_lock_queue:{b}", "redisson_lock_timeout:{b}"
 	queued := func(n int64) func() bool {
 		return func() bool { return server.Do(t, "LLEN", queue).Int() == n }
 	}
-	until(t, queued(1))
-	next := start(t, background, fairlock.New(other, "b"))
-	until(t, queued(2))
-	release(t, rival)
-	hold := waiter.succeeds(t)
+	probe.Until(t, queued(1))
+	next := probe.Start(t, background, fairlock.New(other, "b"))
+	probe.Until(t, queued(2))
+	probe.Release(t, rival)
+	hold := waiter.Succeeds()
 	require.NoError(t, hold.Extend(background, time.Hour))
 	hasLease(t, server, "a", time.Hour)
 	hasLease(t, server, "b", time.Hour)
@@ -309,8 +310,8 @@ func TestLeaseDoesNotReachTheQueuesOfFairMembers(t *testing.T) {
 		require.EqualValues(t, 1, server.Do(t, "EXISTS", key).Int())
 		require.EqualValues(t, -1, server.Do(t, "PTTL", key).Int(), key)
 	}
-	release(t, hold)
-	release(t, next.succeeds(t))
+	probe.Release(t, hold)
+	probe.Release(t, next.Succeeds())
 	nothingStays(t, server)
 }
 
@@ -318,8 +319,8 @@ func TestLeaseDoesNotReachTheQueuesOfFairMembers(t *testing.T) {
 func TestLeaseReachesTheTimeoutsOfReadMembers(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
-	client := open(t, server.URL())
-	hold := take(t, multilock.New(rwlock.New(client, "a").Read(), rwlock.New(client, "b").Read()), redlatch.WithLease(time.Minute))
+	client := probe.Open(t, server.URL())
+	hold := probe.Take(t, multilock.New(rwlock.New(client, "a").Read(), rwlock.New(client, "b").Read()), redlatch.WithLease(time.Minute))
 	timeout := func(name string) string { return "{" + name + "}:" + hold.Owner().String() + ":rwlock_timeout:1" }
 	for _, lease := range []time.Duration{time.Minute, time.Hour} {
 		require.NoError(t, hold.Extend(background, lease))
@@ -328,7 +329,7 @@ func TestLeaseReachesTheTimeoutsOfReadMembers(t *testing.T) {
 			hasLease(t, server, timeout(name), lease)
 		}
 	}
-	release(t, hold)
+	probe.Release(t, hold)
 	nothingLeft(t, server)
 }
 
@@ -336,7 +337,7 @@ func TestLeaseReachesTheTimeoutsOfReadMembers(t *testing.T) {
 func TestOwnerHoldsTheWholeOnlyWithAllMembers(t *testing.T) {
 	t.Parallel()
 	one, two := redistest.Start(t), redistest.Start(t)
-	here, there := open(t, one.URL()), open(t, two.URL())
+	here, there := probe.Open(t, one.URL()), probe.Open(t, two.URL())
 	a, b, c := rlock.New(here, "a"), rlock.New(there, "b"), rwlock.New(there, "c").Write()
 	l := multilock.New(a, multilock.New(b, c))
 	owner := here.NewOwner()
@@ -348,16 +349,16 @@ func TestOwnerHoldsTheWholeOnlyWithAllMembers(t *testing.T) {
 		require.Equal(t, want, held)
 	}
 	says(false)
-	first := takeAs(t, ctx, a)
+	first := probe.TakeAs(t, ctx, a)
 	says(false)
-	second := takeAs(t, ctx, b)
+	second := probe.TakeAs(t, ctx, b)
 	says(false)
-	third := takeAs(t, ctx, c)
+	third := probe.TakeAs(t, ctx, c)
 	says(true)
-	release(t, first, second, third)
+	probe.Release(t, first, second, third)
 	says(false)
 
-	hold := takeAs(t, ctx, l)
+	hold := probe.TakeAs(t, ctx, l)
 	says(true)
 	held, err := l.IsHeldBy(background, hold.Owner())
 	require.NoError(t, err)
@@ -365,7 +366,7 @@ func TestOwnerHoldsTheWholeOnlyWithAllMembers(t *testing.T) {
 	held, err = l.IsHeldBy(background, here.NewOwner())
 	require.NoError(t, err)
 	require.False(t, held)
-	release(t, hold)
+	probe.Release(t, hold)
 	says(false)
 
 	dead, cancel := context.WithCancelCause(background)
@@ -378,8 +379,8 @@ func TestMaxHoldReachesTheMembers(t *testing.T) {
 	t.Parallel()
 	limit := locktest.Span(500 * time.Millisecond)
 	server := redistest.Start(t)
-	client := open(t, server.URL(), watchdog(limit))
-	hold := take(t, multilock.New(rlock.New(client, "a"), rlock.New(client, "b")), redlatch.WithMaxHold(limit))
+	client := probe.Open(t, server.URL(), probe.Watchdog(limit))
+	hold := probe.Take(t, multilock.New(rlock.New(client, "a"), rlock.New(client, "b")), redlatch.WithMaxHold(limit))
 	isLost(t, hold, redlatch.ErrLost)
 	require.ErrorIs(t, hold.Unlock(background), redlatch.ErrLost)
 	nothingStays(t, server)
@@ -388,11 +389,11 @@ func TestMaxHoldReachesTheMembers(t *testing.T) {
 func TestDoRunsUnderAllMembers(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
-	client := open(t, server.URL())
+	client := probe.Open(t, server.URL())
 	a, b := rlock.New(client, "a"), rlock.New(client, "b")
 	require.NoError(t, redlatch.Do(background, multilock.New(a, b), func(ctx context.Context) error {
-		isHeld(t, a)
-		isHeld(t, b)
+		probe.IsHeld(t, a)
+		probe.IsHeld(t, b)
 		return redlatch.Do(ctx, b, func(ctx context.Context) error { return ctx.Err() })
 	}))
 	nothingLeft(t, server)

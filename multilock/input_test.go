@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/internal/locktest/probe"
 	"github.com/redlatch/redlatch/internal/redistest"
 	"github.com/redlatch/redlatch/multilock"
 	"github.com/redlatch/redlatch/rlock"
@@ -50,7 +51,7 @@ func refuses(t *testing.T, server *redistest.Server, l *multilock.Lock, words []
 func TestWrongMembersAreErrorsOfEachCall(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
-	client, other := open(t, server.URL()), open(t, server.URL())
+	client, other := probe.Open(t, server.URL()), probe.Open(t, server.URL())
 	a, b := rlock.New(client, "a"), rlock.New(client, "b")
 	var noLock *rlock.Lock
 	var noMulti *multilock.Lock
@@ -81,8 +82,8 @@ func TestWrongMembersAreErrorsOfEachCall(t *testing.T) {
 		{list{a}, list{b}},
 		{rwlock.New(client, "x").Read(), rwlock.New(client, "y").Write(), rwlock.New(other, "x").Read()},
 	} {
-		release(t, take(t, multilock.New(right...)))
-		release(t, take(t, multilock.NewRed(right...)))
+		probe.Release(t, probe.Take(t, multilock.New(right...)))
+		probe.Release(t, probe.Take(t, multilock.NewRed(right...)))
 	}
 	nothingLeft(t, server)
 }
@@ -90,36 +91,36 @@ func TestWrongMembersAreErrorsOfEachCall(t *testing.T) {
 func TestWrongOptionsAreToldAllAtOnce(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
-	client := open(t, server.URL())
+	client := probe.Open(t, server.URL())
 	refuses(t, server, multilock.New(rlock.New(client, "a"), nil), []string{"WithLease", "WithWait", "member 2 is nil"},
 		redlatch.WithLease(0), redlatch.WithWait(-1))
 	refuses(t, server, multilock.New(rlock.New(client, "a")), []string{"WithLease", "WithMaxHold"},
 		redlatch.WithLease(time.Second), redlatch.WithMaxHold(time.Second))
-	hold := take(t, multilock.New(rlock.New(client, "a")))
+	hold := probe.Take(t, multilock.New(rlock.New(client, "a")))
 	require.ErrorContains(t, hold.Extend(background, 0), "lease")
-	release(t, hold)
+	probe.Release(t, hold)
 }
 
 func TestMembersAreThoseThatWereGiven(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
-	client := open(t, server.URL())
+	client := probe.Open(t, server.URL())
 	members := []redlatch.Locker{rlock.New(client, "a"), rlock.New(client, "b")}
 	l := multilock.New(members...)
 	members[0] = nil
-	release(t, take(t, l))
+	probe.Release(t, probe.Take(t, l))
 }
 
 func TestMemberThatCannotTellItsHolderIsNamed(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
-	client := open(t, server.URL())
+	client := probe.Open(t, server.URL())
 	l := multilock.New(rlock.New(client, "a"), wrapped{rlock.New(client, "b")})
-	hold := take(t, l)
+	hold := probe.Take(t, l)
 	_, err := l.IsHeldBy(background, hold.Owner())
 	require.ErrorContains(t, err, "member 2")
 	require.ErrorContains(t, err, "IsHeldBy")
-	release(t, hold)
+	probe.Release(t, hold)
 	held, err := l.IsHeldBy(background, hold.Owner())
 	require.NoError(t, err, "the first member alone can tell that it is not held")
 	require.False(t, held)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/config"
+	"github.com/redlatch/redlatch/internal/locktest/probe"
 	"github.com/redlatch/redlatch/internal/redistest"
 	"github.com/redlatch/redlatch/multilock"
 	"github.com/redlatch/redlatch/rlock"
@@ -36,14 +37,14 @@ type process struct {
 	*multilock.Lock
 	clients []*redlatch.Client
 	members []redlatch.Locker
-	seen    events
+	seen    probe.Events
 }
 
 func (s servers) process(t *testing.T, changes ...func(*config.Config)) process {
 	t.Helper()
-	p := process{seen: make(events, 10_000)}
+	p := process{seen: make(probe.Events, 10_000)}
 	for _, relay := range s.relays {
-		c := observe(t, relay.URL(), p.seen, changes...)
+		c := probe.Observed(t, relay.URL(), p.seen, changes...)
 		p.clients, p.members = append(p.clients, c), append(p.members, rlock.New(c, key))
 	}
 	p.Lock = multilock.NewRed(p.members...)
@@ -53,9 +54,9 @@ func (s servers) process(t *testing.T, changes ...func(*config.Config)) process 
 // warm makes the scripts known to the servers, so that each request is a single command.
 func (p process) warm(t *testing.T) {
 	t.Helper()
-	hold := take(t, p.Lock, redlatch.WithLease(time.Minute))
+	hold := probe.Take(t, p.Lock, redlatch.WithLease(time.Minute))
 	require.NoError(t, hold.Extend(background, time.Hour))
-	release(t, hold)
+	probe.Release(t, hold)
 }
 
 // holders is on how many servers the lock is held.
@@ -78,7 +79,7 @@ func (s servers) otherThan(t *testing.T, dead int) *multilock.Lock {
 	var members []redlatch.Locker
 	for i, server := range s.of {
 		if i != dead {
-			members = append(members, rlock.New(open(t, server.URL()), key))
+			members = append(members, rlock.New(probe.Open(t, server.URL()), key))
 		}
 	}
 	return multilock.NewRed(members...)

@@ -12,6 +12,7 @@ import (
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/config"
 	"github.com/redlatch/redlatch/internal/locktest"
+	"github.com/redlatch/redlatch/internal/locktest/probe"
 	"github.com/redlatch/redlatch/internal/redistest"
 	"github.com/redlatch/redlatch/multilock"
 	"github.com/redlatch/redlatch/rlock"
@@ -22,17 +23,17 @@ func TestRedTakesAllMembersThatItCanHave(t *testing.T) {
 	s := startServers(t, 3)
 	here, there := s.process(t), s.process(t)
 	require.Equal(t, key, here.Name())
-	hold := take(t, here.Lock)
+	hold := probe.Take(t, here.Lock)
 	require.Equal(t, 3, s.holders(t))
 	require.Equal(t, here.clients[0].ID(), hold.Owner().ClientID())
-	isHeld(t, there.Lock)
+	probe.IsHeld(t, there.Lock)
 	inner, err := here.TryLock(hold.Context())
 	require.NoError(t, err)
-	release(t, inner)
-	isHeld(t, there.Lock)
-	release(t, hold)
+	probe.Release(t, inner)
+	probe.IsHeld(t, there.Lock)
+	probe.Release(t, hold)
 	require.Zero(t, s.holders(t))
-	isFree(t, there.Lock)
+	probe.IsFree(t, there.Lock)
 }
 
 // ML-16
@@ -47,7 +48,7 @@ func TestServerThatDoesNotAnswerCostsAboutOneCommandTimeout(t *testing.T) {
 		hold, err := p.Lock.Lock(background, opts...)
 		require.NoError(t, err)
 		require.Less(t, time.Since(began), 2*answerTime)
-		release(t, hold)
+		probe.Release(t, hold)
 		require.Less(t, time.Since(began), 3*answerTime)
 	}
 	s.of[0].Cont(t)
@@ -67,8 +68,8 @@ func TestServerThatIsDeadCostsNothing(t *testing.T) {
 		require.NoError(t, err)
 		require.Less(t, time.Since(began), time.Second, "the pause of a retry alone is longer")
 		require.Equal(t, 2, s.holders(t))
-		isHeld(t, s.otherThan(t, 1))
-		release(t, hold)
+		probe.IsHeld(t, s.otherThan(t, 1))
+		probe.Release(t, hold)
 		require.Zero(t, s.holders(t))
 	}
 }
@@ -80,10 +81,10 @@ func TestSlowServerIsWaitedForAndHeld(t *testing.T) {
 	p.warm(t)
 	answer := make(chan struct{})
 	slow := s.relays[2].Next(redistest.SendsScript(key), redistest.HoldReply(answer))
-	waiter := start(t, background, p.Lock)
+	waiter := probe.Start(t, background, p.Lock)
 	slow.AwaitReply(t)
 	close(answer)
-	release(t, waiter.succeeds(t))
+	probe.Release(t, waiter.Succeeds())
 	require.Zero(t, s.holders(t))
 }
 
@@ -112,31 +113,31 @@ func TestMajorityThatComesBackIsWaitedFor(t *testing.T) {
 	p.Paced(5 * brisk)
 	s.relays[0].Down()
 	s.relays[2].Down()
-	waiter := start(t, background, p.Lock)
+	waiter := probe.Start(t, background, p.Lock)
 	for range 3 {
-		p.seen.await(t, redlatch.EventNotAcquired, key)
+		p.seen.Await(t, redlatch.EventNotAcquired, key)
 	}
 	s.relays[2].Up(t)
-	hold := waiter.succeeds(t)
+	hold := waiter.Succeeds()
 	require.Equal(t, 2, s.holders(t))
-	release(t, hold)
+	probe.Release(t, hold)
 }
 
 // A majority is missing although neither the dead server nor the other holder alone would be enough for that: it is worth waiting.
 func TestDeadServerAndAnotherHolderTogetherAreContention(t *testing.T) {
 	t.Parallel()
 	s := startServers(t, 3)
-	here, there := s.process(t, deaf), s.process(t)
+	here, there := s.process(t, probe.Deaf), s.process(t)
 	s.relays[0].Down()
-	rival := take(t, there.members[1])
+	rival := probe.Take(t, there.members[1])
 	_, err := here.TryLock(background)
 	require.ErrorIs(t, err, redlatch.ErrNotAcquired)
 	require.ErrorContains(t, err, "member 1")
 	require.ErrorContains(t, err, "member 2")
-	waiter := start(t, background, here.Lock)
+	waiter := probe.Start(t, background, here.Lock)
 	waited(t, s.of[1], key)
-	release(t, rival)
-	release(t, waiter.succeeds(t))
+	probe.Release(t, rival)
+	probe.Release(t, waiter.Succeeds())
 	require.Zero(t, s.holders(t))
 }
 
@@ -146,7 +147,7 @@ func TestMinorityOfSomebodyElseIsNeitherNeededNorFreed(t *testing.T) {
 	for minority := range 3 {
 		s := startServers(t, 3)
 		here, there := s.process(t), s.process(t)
-		rival := take(t, there.members[minority])
+		rival := probe.Take(t, there.members[minority])
 		for _, opts := range [][]redlatch.AcquireOption{nil, {redlatch.WithLease(time.Minute)}, {redlatch.WithWait(0)}} {
 			hold, err := here.Lock.Lock(background, opts...)
 			require.NoError(t, err)
@@ -154,7 +155,7 @@ func TestMinorityOfSomebodyElseIsNeitherNeededNorFreed(t *testing.T) {
 			require.NoError(t, rival.Err())
 			require.Equal(t, 1, s.holders(t))
 		}
-		release(t, rival)
+		probe.Release(t, rival)
 		s.nothingStays(t)
 	}
 }
@@ -163,7 +164,7 @@ func TestLossOfAMinorityIsTolerated(t *testing.T) {
 	t.Parallel()
 	s := startServers(t, 3)
 	p := s.process(t)
-	hold := take(t, p.Lock)
+	hold := probe.Take(t, p.Lock)
 	whole := hold.ValidUntil()
 	force(t, p.members[0])
 	require.NoError(t, hold.Err())
@@ -179,7 +180,7 @@ func TestLossOfTheMajorityIsALossAndSaysWhy(t *testing.T) {
 	t.Parallel()
 	s := startServers(t, 3)
 	p := s.process(t)
-	hold := take(t, p.Lock)
+	hold := probe.Take(t, p.Lock)
 	force(t, p.members[0])
 	require.NoError(t, hold.Err())
 	force(t, p.members[2])
@@ -199,12 +200,12 @@ func TestHoldOfABareMajorityIsLostWithAnyMember(t *testing.T) {
 	t.Parallel()
 	s := startServers(t, 3)
 	here, there := s.process(t), s.process(t)
-	rival := take(t, there.members[1])
-	hold := take(t, here.Lock)
+	rival := probe.Take(t, there.members[1])
+	hold := probe.Take(t, here.Lock)
 	force(t, here.members[0])
 	isLost(t, hold, redlatch.ErrLost)
 	require.ErrorIs(t, hold.Unlock(background), redlatch.ErrLost)
-	release(t, rival)
+	probe.Release(t, rival)
 }
 
 func TestRedIsValidAsLongAsAMajority(t *testing.T) {
@@ -212,15 +213,15 @@ func TestRedIsValidAsLongAsAMajority(t *testing.T) {
 	s := startServers(t, 3)
 	var members []redlatch.Locker
 	for i, timeout := range []time.Duration{time.Minute, 10 * time.Second, 30 * time.Second} {
-		members = append(members, rlock.New(open(t, s.of[i].URL(), watchdog(timeout)), key))
+		members = append(members, rlock.New(probe.Open(t, s.of[i].URL(), probe.Watchdog(timeout)), key))
 	}
-	hold := take(t, multilock.NewRed(members...))
+	hold := probe.Take(t, multilock.NewRed(members...))
 	left := time.Until(hold.ValidUntil())
 	require.LessOrEqual(t, left, 30*time.Second, "two of them can be trusted so long")
 	require.Greater(t, left, 20*time.Second)
 	force(t, members[2])
 	require.LessOrEqual(t, time.Until(hold.ValidUntil()), 10*time.Second)
-	release(t, hold)
+	probe.Release(t, hold)
 }
 
 // The Redlock algorithm: lease − time spent − drift must be left.
@@ -237,7 +238,7 @@ func TestRedWithoutValidityLeftFailsAndIsUndone(t *testing.T) {
 		_, err := p.TryLock(background, redlatch.WithLease(1200*time.Millisecond))
 		done <- err
 	}()
-	p.seen.await(t, redlatch.EventLost, key)
+	p.seen.Await(t, redlatch.EventLost, key)
 	close(late)
 	require.ErrorIs(t, <-done, redlatch.ErrNotAcquired)
 	s.nothingStays(t)
@@ -247,7 +248,7 @@ func TestRedLeaseIsTheOneAskedForOnEveryServer(t *testing.T) {
 	t.Parallel()
 	s := startServers(t, 3)
 	p := s.process(t)
-	hold := take(t, p.Lock, redlatch.WithLease(time.Hour))
+	hold := probe.Take(t, p.Lock, redlatch.WithLease(time.Hour))
 	for _, server := range s.of {
 		hasLease(t, server, key, time.Hour)
 	}
@@ -256,7 +257,7 @@ func TestRedLeaseIsTheOneAskedForOnEveryServer(t *testing.T) {
 		hasLease(t, server, key, time.Minute)
 	}
 	require.LessOrEqual(t, time.Until(hold.ValidUntil()), time.Minute)
-	release(t, hold)
+	probe.Release(t, hold)
 }
 
 func TestExtendAndUnlockDoWithoutAServerThatDoesNotAnswer(t *testing.T) {
@@ -264,7 +265,7 @@ func TestExtendAndUnlockDoWithoutAServerThatDoesNotAnswer(t *testing.T) {
 	s := startServers(t, 3)
 	p := s.process(t, func(c *config.Config) { c.Timeout = answerTime })
 	p.warm(t)
-	hold := take(t, p.Lock, redlatch.WithLease(time.Minute))
+	hold := probe.Take(t, p.Lock, redlatch.WithLease(time.Minute))
 	s.of[1].Stop(t)
 	began := time.Now()
 	require.NoError(t, hold.Extend(background, time.Hour))
@@ -279,7 +280,7 @@ func TestUnlockReportsWhatMayKeepOthersOut(t *testing.T) {
 	t.Parallel()
 	s := startServers(t, 3)
 	p := s.process(t, hasty)
-	hold := take(t, p.Lock)
+	hold := probe.Take(t, p.Lock)
 	s.relays[0].Down()
 	s.relays[1].Down()
 	err := hold.Unlock(background)
@@ -295,10 +296,10 @@ func TestFrozenMinorityIsNoLossAndAFrozenMajorityIs(t *testing.T) {
 	t.Parallel()
 	lease := locktest.Span(900 * time.Millisecond)
 	s := startServers(t, 3)
-	p := s.process(t, watchdog(lease))
-	hold := take(t, p.Lock)
+	p := s.process(t, probe.Watchdog(lease))
+	hold := probe.Take(t, p.Lock)
 	s.of[2].Stop(t)
-	p.seen.await(t, redlatch.EventLost, key) // the frozen member's
+	p.seen.Await(t, redlatch.EventLost, key) // the frozen member's
 	require.NoError(t, hold.Err())
 	s.of[0].Stop(t)
 	isLost(t, hold, redlatch.ErrLost)
@@ -311,15 +312,15 @@ func TestFrozenMinorityIsNoLossAndAFrozenMajorityIs(t *testing.T) {
 func TestReleaseWakesWhoWaitsForTheMajority(t *testing.T) {
 	t.Parallel()
 	s := startServers(t, 3)
-	here, there := s.process(t), s.process(t, deaf)
+	here, there := s.process(t), s.process(t, probe.Deaf)
 	for range 5 {
-		hold := take(t, here.Lock)
-		waiter := start(t, background, there.Lock)
+		hold := probe.Take(t, here.Lock)
+		waiter := probe.Start(t, background, there.Lock)
 		waited(t, s.of[0], key)
-		release(t, hold)
-		next := waiter.succeeds(t)
-		isHeld(t, here.Lock)
-		release(t, next)
+		probe.Release(t, hold)
+		next := waiter.Succeeds()
+		probe.IsHeld(t, here.Lock)
+		probe.Release(t, next)
 	}
 	s.nothingStays(t)
 }
@@ -393,17 +394,17 @@ func TestCancelledRedCallerLeavesNoMemberHeld(t *testing.T) {
 	t.Parallel()
 	s := startServers(t, 3)
 	here, there := s.process(t), s.process(t)
-	rivals := []*redlatch.Hold{take(t, there.members[1]), take(t, there.members[2])}
+	rivals := []*redlatch.Hold{probe.Take(t, there.members[1]), probe.Take(t, there.members[2])}
 	ctx, cancel := context.WithCancelCause(background)
-	waiter := start(t, ctx, here.Lock)
+	waiter := probe.Start(t, ctx, here.Lock)
 	waited(t, s.of[1], key) // it leads with the first, and waits for the others
 	cancel(errGivenUp)
-	err := waiter.fails(t)
+	err := waiter.Fails()
 	require.ErrorIs(t, err, context.Canceled)
 	require.ErrorIs(t, err, errGivenUp)
 	require.NotErrorIs(t, err, redlatch.ErrNotAcquired)
 	require.Equal(t, 2, s.holders(t))
-	release(t, rivals...)
+	probe.Release(t, rivals...)
 	s.nothingStays(t)
 }
 
@@ -414,14 +415,14 @@ func TestRedWaitLimitIsAllWaitedFor(t *testing.T) {
 	for _, rivals := range [][]redlatch.Locker{{there.Lock}, {there.members[1], there.members[2]}} {
 		var held []*redlatch.Hold
 		for _, rival := range rivals {
-			held = append(held, take(t, rival))
+			held = append(held, probe.Take(t, rival))
 		}
 		began := time.Now()
 		_, err := here.TryLock(background, redlatch.WithWait(time.Second))
 		require.ErrorIs(t, err, redlatch.ErrNotAcquired)
 		require.GreaterOrEqual(t, time.Since(began), time.Second)
 		require.Less(t, time.Since(began), 4*time.Second)
-		release(t, held...)
+		probe.Release(t, held...)
 	}
 	s.nothingStays(t)
 }
@@ -434,9 +435,9 @@ func TestRedMemberWhoseAnswerWasLostIsNotLeftHeld(t *testing.T) {
 	p.warm(t)
 	answer := make(chan struct{})
 	lost := s.relays[1].Next(redistest.SendsScript(key), redistest.HoldReply(answer))
-	hold := take(t, p.Lock)
+	hold := probe.Take(t, p.Lock)
 	lost.AwaitReply(t)
-	release(t, hold)
+	probe.Release(t, hold)
 	close(answer)
 	s.nothingStays(t)
 }
@@ -455,15 +456,15 @@ func TestOwnerHoldsARedLockWithAMajority(t *testing.T) {
 		require.Equal(t, want, held)
 	}
 	says(false)
-	first := takeAs(t, ctx, p.members[0])
+	first := probe.TakeAs(t, ctx, p.members[0])
 	says(false)
-	second := takeAs(t, ctx, p.members[2])
+	second := probe.TakeAs(t, ctx, p.members[2])
 	says(true)
 	s.relays[1].Down()
 	says(true)
-	release(t, second)
+	probe.Release(t, second)
 	_, err := p.IsHeldBy(background, owner)
 	require.ErrorContains(t, err, "member 2", "nobody can tell")
-	release(t, first)
+	probe.Release(t, first)
 	says(false)
 }
