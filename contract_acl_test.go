@@ -13,6 +13,7 @@ import (
 	"github.com/redlatch/redlatch/config"
 	"github.com/redlatch/redlatch/fairlock"
 	"github.com/redlatch/redlatch/fencedlock"
+	"github.com/redlatch/redlatch/internal/locktest/probe"
 	"github.com/redlatch/redlatch/internal/redistest"
 	"github.com/redlatch/redlatch/multilock"
 	"github.com/redlatch/redlatch/rlock"
@@ -100,18 +101,18 @@ func everyKind() map[string]makeLock {
 func takeAndPassOn(t *testing.T, cfg config.Config, logs *logBook, kind makeLock) {
 	t.Helper()
 	r := &rig{T: t}
-	seen := make(events, 1000)
-	one, two := openLogged(t, cfg, logs, seen), openLogged(t, cfg, logs, nil)
+	seen := make(probe.Events, 1000)
+	one, two := probe.Client(t, cfg, nil, logs.option(), redlatch.WithObserver(seen)), probe.Client(t, cfg, nil, logs.option())
 	lock, theirs := kind(one, "app:order:1001"), kind(two, "app:order:1001")
 	hold := r.take(context.Background(), lock)
 	again, err := lock.TryLock(hold.Context())
 	require.NoError(t, err, "%T", lock)
 	require.NoError(t, again.Unlock(context.Background()))
 	waiter := r.starts(context.Background(), theirs)
-	r.awaits(seen, redlatch.EventRenewed)
+	seen.Await(r, redlatch.EventRenewed)
 	require.NoError(t, hold.Extend(context.Background(), lively()))
 	r.release(hold)
-	r.release(r.gets(waiter))
+	r.release(waiter.Succeeds())
 	if handle, queried := lock.(interface {
 		ForceUnlock(ctx context.Context) (bool, error)
 		Inspect(ctx context.Context) (redlatch.Inspection, error)

@@ -11,8 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/redlatch/redlatch"
-	"github.com/redlatch/redlatch/config"
 	"github.com/redlatch/redlatch/internal/locktest"
+	"github.com/redlatch/redlatch/internal/locktest/probe"
 	"github.com/redlatch/redlatch/internal/redistest"
 	"github.com/redlatch/redlatch/rlock"
 )
@@ -25,7 +25,7 @@ const fewGoroutines = 25
 func TestUncontendedPairIsTwoScriptsAndNothingElse(t *testing.T) {
 	t.Parallel()
 	r := &rig{T: t, server: redistest.Start(t)}
-	client := openClient(t, r.server.URL())
+	client := probe.Open(t, r.server.URL())
 	l := rlock.New(client, lockName)
 	r.release(r.take(context.Background(), l)) // the server has the scripts now
 	r.server.ResetStats(t)
@@ -50,7 +50,7 @@ func TestUncontendedPairIsTwoScriptsAndNothingElse(t *testing.T) {
 func TestWaiterOfAHotLockCostsThreeScriptsAndNoSubscription(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
-	client := openClient(t, r.server.URL(), func(c *config.Config) { c.FallbackPoll = time.Hour })
+	client := probe.Open(t, r.server.URL(), probe.Deaf)
 	theirs := rlock.New(client, lockName)
 	round := func() {
 		hold := r.take(context.Background(), r.theirs())
@@ -59,7 +59,7 @@ func TestWaiterOfAHotLockCostsThreeScriptsAndNoSubscription(t *testing.T) {
 		r.until(func() bool { return r.server.CommandStats(t)["evalsha"] > asked }, "the waiter does not ask")
 		r.listening()
 		r.release(hold)
-		r.release(r.gets(waiter))
+		r.release(waiter.Succeeds())
 	}
 	round()
 	const rounds = 10
@@ -84,7 +84,7 @@ func TestTenThousandHoldsAreRenewedByOneGoroutine(t *testing.T) {
 	const holds, takers = 10_000, 64
 	timeout := locktest.Span(3 * time.Second) // a renewal is due each third of it
 	r := &rig{T: t, server: redistest.Start(t)}
-	client := openClient(t, r.server.URL(), watchdog(timeout))
+	client := probe.Open(t, r.server.URL(), probe.Watchdog(timeout))
 	r.release(r.take(context.Background(), rlock.New(client, "the first one")))
 	before := runtime.NumGoroutine()
 
@@ -131,7 +131,7 @@ func TestTenThousandHoldsAreRenewedByOneGoroutine(t *testing.T) {
 func TestHoldKeepsNothingOfItsAcquisition(t *testing.T) {
 	const holds, objects = 2000, 16 // the hold, its contexts, the lock, names: 12 when this was written, and 20 with what is waited with
 	r := &rig{T: t, server: redistest.Start(t)}
-	client := openClient(t, r.server.URL())
+	client := probe.Open(t, r.server.URL())
 	r.release(r.take(context.Background(), rlock.New(client, "the first one")))
 	all, before := make([]*redlatch.Hold, holds), liveObjects()
 	for i := range all {
@@ -154,31 +154,31 @@ func liveObjects() int {
 func TestThousandWaitersCostNoGoroutineButTheirOwn(t *testing.T) {
 	const waiters = 1000
 	r := &rig{T: t, server: redistest.Start(t)}
-	client := openClient(t, r.server.URL())
+	client := probe.Open(t, r.server.URL())
 	hold := r.take(context.Background(), rlock.New(client, lockName))
 	ctx, cancel := context.WithCancelCause(context.Background())
 	defer cancel(nil)
-	first := start(func() (*redlatch.Hold, error) { return rlock.New(client, lockName).Lock(ctx) })
+	first := r.starts(ctx, rlock.New(client, lockName))
 	r.listening()
 	before := runtime.NumGoroutine()
 
-	var calls []*result
+	var calls []*probe.Call
 	for i := range waiters {
 		name := lockName // one queue
 		if i%2 == 0 {
 			name += strconv.Itoa(i / 2 % 10) // and ten others
 		}
-		calls = append(calls, start(func() (*redlatch.Hold, error) { return rlock.New(client, name).Lock(ctx) }))
+		calls = append(calls, r.starts(ctx, rlock.New(client, name)))
 	}
 	// Ten of them have their locks; all others wait.
 	r.until(func() bool { return len(r.server.Channels(t)) == 11 }, "not everybody waits")
 	r.until(func() bool { return runtime.NumGoroutine() >= before+waiters-10 }, "not everybody waits")
 	require.Less(t, runtime.NumGoroutine(), before+waiters+fewGoroutines)
 	cancel(errCustomerLeft)
-	require.ErrorIs(t, r.ends(first), errCustomerLeft)
+	require.ErrorIs(t, first.Ends(), errCustomerLeft)
 	for _, c := range calls {
-		if err := r.ends(c); err == nil {
-			r.release(c.hold)
+		if err := c.Ends(); err == nil {
+			r.release(c.Hold)
 		} else {
 			require.ErrorIs(t, err, errCustomerLeft)
 		}

@@ -11,6 +11,7 @@ import (
 	"github.com/redlatch/redlatch/config"
 	"github.com/redlatch/redlatch/fairlock"
 	"github.com/redlatch/redlatch/fencedlock"
+	"github.com/redlatch/redlatch/internal/locktest/probe"
 	"github.com/redlatch/redlatch/rlock"
 	"github.com/redlatch/redlatch/rwlock"
 )
@@ -22,7 +23,7 @@ func skipKindCheck(c *config.Config) { c.SkipKindCheck = true }
 func TestSkippedKindCheckLeavesKindsToEachOtherAsRedissonDoes(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
-	easy := openClient(t, r.server.URL(), skipKindCheck)
+	easy := probe.Open(t, r.server.URL(), skipKindCheck)
 	rw := rwlock.New(r.client, lockName)
 	for _, side := range []*rwlock.Side{rw.Read(), rw.Write()} {
 		hold := r.take(context.Background(), side)
@@ -55,7 +56,7 @@ func TestHoldThatWasLostToTheOwnersOwnLockOfAnotherKindIsLost(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			r := newRig(t, watchdog(time.Second))
+			r := newRig(t, probe.Watchdog(time.Second))
 			rw := rwlock.New(r.client, lockName)
 			plain, read := redlatch.Locker(r.lock()), redlatch.Locker(rw.Read())
 			for _, kinds := range [][2]redlatch.Locker{{plain, read}, {read, plain}} {
@@ -98,6 +99,6 @@ func TestWaiterWhoseLockBecomesOneOfAnotherKindIsToldSo(t *testing.T) {
 	r.listening()
 	// At once, or the waiter could get the lock between.
 	r.server.Do(t, "EVAL", "redis.call('del', KEYS[1]) return redis.call('hset', KEYS[1], 'mode', 'write', 'java:1:write', 1)", "1", lockName)
-	require.ErrorIs(t, r.ends(waiter), redlatch.ErrWrongType)
+	require.ErrorIs(t, waiter.Ends(), redlatch.ErrWrongType)
 	require.ErrorIs(t, hold.Unlock(context.Background()), redlatch.ErrLost)
 }

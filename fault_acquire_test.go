@@ -11,6 +11,7 @@ import (
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/config"
 	"github.com/redlatch/redlatch/internal/locktest"
+	"github.com/redlatch/redlatch/internal/locktest/probe"
 	"github.com/redlatch/redlatch/internal/redistest"
 )
 
@@ -62,8 +63,8 @@ func TestGrantAfterCancellationIsGivenBackBeforeTheCallReturns(t *testing.T) {
 	trap.AwaitReply(t) // the lock is taken, and the caller does not know
 	cancel(errCustomerLeft)
 	close(late)
-	err := r.ends(call)
-	require.Nil(t, call.hold)
+	err := call.Ends()
+	require.Nil(t, call.Hold)
 	require.Empty(t, r.locks())
 	require.ErrorIs(t, err, context.Canceled)
 	require.ErrorIs(t, err, errCustomerLeft)
@@ -83,15 +84,15 @@ func TestGrantThatIsGivenBackWakesTheNextWaiter(t *testing.T) {
 	r.until(func() bool { return len(r.server.Channels(t)) > 0 }, "the other process does not listen")
 	cancel(errCustomerLeft)
 	close(late)
-	require.ErrorIs(t, r.ends(call), errCustomerLeft)
-	r.release(r.gets(waiter))
+	require.ErrorIs(t, call.Ends(), errCustomerLeft)
+	r.release(waiter.Succeeds())
 	r.nothingLeft()
 }
 
 // A wait limit that passes while the answer is on its way does not turn a lock that was got into one that was not.
 func TestSuccessThatComesAfterTheWaitLimitCounts(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, func(c *config.Config) { c.Timeout = patience })
+	r := newRig(t, func(c *config.Config) { c.Timeout = probe.Patience })
 	late := make(chan struct{})
 	trap := r.relay.Next(runs("acquire"), redistest.HoldReply(late))
 	const wait = 50 * time.Millisecond
@@ -100,7 +101,7 @@ func TestSuccessThatComesAfterTheWaitLimitCounts(t *testing.T) {
 	trap.AwaitReply(t)
 	<-time.After(2*wait - time.Since(began))
 	close(late)
-	hold := r.gets(call)
+	hold := call.Succeeds()
 	r.holdsAlone(hold, 1)
 	r.release(hold)
 }
@@ -108,7 +109,7 @@ func TestSuccessThatComesAfterTheWaitLimitCounts(t *testing.T) {
 // Trust counts from before the request was sent: an answer that takes long does not make the lease longer.
 func TestSlowAnswerDoesNotLengthenTheTrust(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, func(c *config.Config) { c.Timeout = patience })
+	r := newRig(t, func(c *config.Config) { c.Timeout = probe.Patience })
 	lease, delay := locktest.Span(2*time.Second), locktest.Span(300*time.Millisecond)
 	late := make(chan struct{})
 	trap := r.relay.Next(runs("acquire"), redistest.HoldReply(late))
@@ -118,7 +119,7 @@ func TestSlowAnswerDoesNotLengthenTheTrust(t *testing.T) {
 	asked := time.Now()
 	<-time.After(delay)
 	close(late)
-	hold := r.gets(call)
+	hold := call.Succeeds()
 	require.False(t, hold.ValidUntil().After(asked.Add(lease)), "trusted as if the lease had begun with the answer")
 	require.False(t, hold.ValidUntil().Before(began.Add(lease/2)))
 	r.trustsRightly(hold)
@@ -128,18 +129,18 @@ func TestSlowAnswerDoesNotLengthenTheTrust(t *testing.T) {
 // The same for a re-entry, an extension and a renewal.
 func TestSlowAnswerDoesNotLengthenARenewedTrust(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, func(c *config.Config) { c.Timeout = patience }, watchdog(locktest.Span(3*time.Second)))
+	r := newRig(t, func(c *config.Config) { c.Timeout = probe.Patience }, probe.Watchdog(locktest.Span(3*time.Second)))
 	delay := locktest.Span(200 * time.Millisecond)
 	outer := r.take(context.Background(), r.lock())
 
 	slowly := func(script string, act func()) {
 		late := make(chan struct{})
 		trap := r.relay.Next(runs(script), redistest.HoldReply(late))
-		done := start(func() (*redlatch.Hold, error) { act(); return nil, nil })
+		done := probe.Go(t, func() error { act(); return nil })
 		trap.AwaitReply(t)
 		<-time.After(delay)
 		close(late)
-		r.within(done.done, "the end of a slow call")
+		r.within(done.Done, "the end of a slow call")
 		r.trustsRightly(outer)
 	}
 	var inner *redlatch.Hold
@@ -156,17 +157,18 @@ func TestSlowAnswerDoesNotLengthenARenewedTrust(t *testing.T) {
 // A lease that is over before the answer comes is no lock.
 func TestGrantThatComesAfterItsLeaseIsNone(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, func(c *config.Config) { c.Timeout = patience }, noRetry)
+	r := newRig(t, func(c *config.Config) { c.Timeout = probe.Patience }, noRetry)
 	const lease = 50 * time.Millisecond
 	late := make(chan struct{})
 	trap := r.relay.Next(runs("acquire"), redistest.HoldReply(late))
-	call := start(func() (*redlatch.Hold, error) {
-		return r.lock().TryLock(context.Background(), redlatch.WithLease(lease))
+	call := probe.Go(t, func() error {
+		_, err := r.lock().TryLock(context.Background(), redlatch.WithLease(lease))
+		return err
 	})
 	trap.AwaitReply(t)
 	next := r.take(context.Background(), r.theirs()) // the lease has passed
 	close(late)
-	require.ErrorIs(t, r.ends(call), redlatch.ErrNotAcquired)
+	require.ErrorIs(t, call.Ends(), redlatch.ErrNotAcquired)
 	require.NoError(t, next.Err())
 	r.holdsAlone(next, 1)
 	r.release(next)
@@ -231,7 +233,7 @@ func TestWaiterCancelledDuringItsAttemptLeavesNothing(t *testing.T) {
 	r.release(hold)
 	cancel(errCustomerLeft)
 	close(late) // and now it is granted
-	require.ErrorIs(t, r.ends(call), errCustomerLeft)
+	require.ErrorIs(t, call.Ends(), errCustomerLeft)
 	r.nothingLeft()
 	r.release(r.take(context.Background(), r.theirs()))
 }

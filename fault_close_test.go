@@ -11,6 +11,7 @@ import (
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/config"
 	"github.com/redlatch/redlatch/internal/locktest"
+	"github.com/redlatch/redlatch/internal/locktest/probe"
 	"github.com/redlatch/redlatch/internal/redistest"
 	"github.com/redlatch/redlatch/rlock"
 )
@@ -18,18 +19,18 @@ import (
 // A client that is closed while it is being granted a lock does not keep it.
 func TestCloseDuringAnAcquisitionLeavesNoLock(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, func(c *config.Config) { c.Timeout = patience })
+	r := newRig(t, func(c *config.Config) { c.Timeout = probe.Patience })
 	other := r.take(context.Background(), rlock.New(r.client, "order:1002"))
 	late := make(chan struct{})
 	trap := r.relay.Next(runs("acquire"), redistest.HoldReply(late))
 	call := r.starts(context.Background(), r.lock())
 	trap.AwaitReply(t)
-	closed := start(func() (*redlatch.Hold, error) { return nil, r.client.Close() })
+	closed := probe.Go(t, r.client.Close)
 	r.within(other.Lost(), "the closing")
 	close(late)
-	require.ErrorIs(t, r.ends(call), redlatch.ErrClosed)
-	require.Nil(t, call.hold)
-	require.NoError(t, r.ends(closed))
+	require.ErrorIs(t, call.Ends(), redlatch.ErrClosed)
+	require.Nil(t, call.Hold)
+	require.NoError(t, closed.Ends())
 	locks := r.locks()
 	require.Len(t, locks, 1)
 	require.Equal(t, "order:1002", locks[0].Key, "only the hold that was there is left to expire")
@@ -46,12 +47,12 @@ func TestCloseDoesNotWaitForAFrozenServer(t *testing.T) {
 	r.server.Stop(t)
 	asking := r.starts(context.Background(), rlock.New(r.client, "order:1003"))
 	began := time.Now()
-	closed := start(func() (*redlatch.Hold, error) { return nil, r.client.Close() })
+	closed := probe.Go(t, r.client.Close)
 	r.within(hold.Lost(), "the end of a hold")
 	require.ErrorIs(t, hold.Err(), redlatch.ErrClosed)
-	require.ErrorIs(t, r.ends(waiter), redlatch.ErrClosed)
-	require.Error(t, r.ends(asking))
-	require.NoError(t, r.ends(closed))
+	require.ErrorIs(t, waiter.Ends(), redlatch.ErrClosed)
+	require.Error(t, asking.Ends())
+	require.NoError(t, closed.Ends())
 	// The closing of the connections for messages has a second of its own.
 	require.Less(t, time.Since(began), 4*commandTimeout()+2*time.Second+locktest.Span(500*time.Millisecond))
 	r.server.Cont(t)
@@ -74,15 +75,15 @@ func TestShutdownSettlesWhatIsInDoubt(t *testing.T) {
 	hold := r.take(context.Background(), r.lock())
 	r.relay.Down()
 	require.Error(t, hold.Unlock(context.Background()))
-	done := start(func() (*redlatch.Hold, error) { return nil, r.client.Shutdown(context.Background()) })
+	done := probe.Go(t, func() error { return r.client.Shutdown(context.Background()) })
 	select {
-	case <-done.done:
-		require.Fail(t, "the shutdown did not wait", "%v", done.err)
+	case <-done.Done:
+		require.Fail(t, "the shutdown did not wait", "%v", done.Err)
 	case <-time.After(commandTimeout()):
 	}
 	require.Len(t, r.locks(), 1)
 	r.relay.Up(t)
-	require.NoError(t, r.ends(done))
+	require.NoError(t, done.Ends())
 	require.Empty(t, r.locks())
 }
 
@@ -114,12 +115,10 @@ func TestBorrowedConnectionIsNotClosed(t *testing.T) {
 	require.NoError(t, err)
 	hold, err := rlock.New(c, lockName).TryLock(context.Background())
 	require.NoError(t, err)
-	waiter := start(func() (*redlatch.Hold, error) { return rlock.New(c, lockName).Lock(context.Background()) })
-	require.Eventually(t, func() bool { return len(server.Channels(t)) > 0 }, patience, time.Millisecond)
+	waiter := probe.Start(t, context.Background(), rlock.New(c, lockName))
+	probe.Until(t, func() bool { return len(server.Channels(t)) > 0 }, "nobody listens")
 	require.NoError(t, hold.Unlock(context.Background()))
-	<-waiter.done
-	require.NoError(t, waiter.err)
-	require.NoError(t, waiter.hold.Unlock(context.Background()))
+	probe.Release(t, waiter.Succeeds())
 	require.NoError(t, c.Close())
 	require.NoError(t, borrowed.Do(context.Background(), borrowed.B().Ping().Build()).Error())
 }
@@ -131,7 +130,7 @@ func TestObserverMayUseTheClient(t *testing.T) {
 	told := make(chan redlatch.EventKind, 100)
 	var observed *redlatch.Client
 	opened := make(chan struct{})
-	observed = openObserved(t, r.server.URL(), observer(func(e redlatch.Event) {
+	observed = probe.Observed(t, r.server.URL(), observer(func(e redlatch.Event) {
 		<-opened
 		if e.Name == lockName {
 			_, _ = rlock.New(observed, "seen by the observer").IsLocked(context.Background())

@@ -8,7 +8,6 @@ import (
 	"os"
 	"slices"
 	"strconv"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -21,6 +20,7 @@ import (
 	"github.com/redlatch/redlatch/config"
 	"github.com/redlatch/redlatch/fairlock"
 	"github.com/redlatch/redlatch/fencedlock"
+	"github.com/redlatch/redlatch/internal/locktest/probe"
 	"github.com/redlatch/redlatch/internal/redistest"
 	"github.com/redlatch/redlatch/internal/redistest/redisproc"
 	"github.com/redlatch/redlatch/lua"
@@ -33,12 +33,12 @@ import (
 type fleet struct {
 	*rig
 	cluster *redistest.Cluster
-	seen    events // of the first client
+	seen    probe.Events // of the first client
 }
 
 func newFleet(t *testing.T, cluster *redistest.Cluster, changes ...func(*config.Config)) *fleet {
 	t.Helper()
-	f := &fleet{rig: &rig{T: t}, cluster: cluster, seen: make(events, 100_000)}
+	f := &fleet{rig: &rig{T: t}, cluster: cluster, seen: make(probe.Events, 100_000)}
 	f.client = f.open(f.seen, changes...)
 	f.other = f.open(nil, changes...)
 	return f
@@ -46,14 +46,7 @@ func newFleet(t *testing.T, cluster *redistest.Cluster, changes ...func(*config.
 
 func (f *fleet) open(o redlatch.Observer, changes ...func(*config.Config)) *redlatch.Client {
 	f.Helper()
-	cfg := config.Config{Servers: config.Cluster(f.cluster.Addresses()...)}
-	for _, change := range changes {
-		change(&cfg)
-	}
-	c, err := redlatch.Open(f.Context(), cfg, redlatch.WithObserver(o))
-	require.NoError(f, err)
-	f.Cleanup(func() { _ = c.Close() })
-	return c
+	return probe.Client(f, config.Config{Servers: config.Cluster(f.cluster.Addresses()...)}, changes, redlatch.WithObserver(o))
 }
 
 // relays are lines to the masters, one to each, and the change of a client's config that makes it take them.
@@ -101,21 +94,15 @@ func (f *fleet) elsewhere() *redistest.Node {
 func (f *fleet) leftovers() []string {
 	var keys []string
 	for _, n := range f.cluster.Masters(f) {
-		for _, key := range n.Do(f, "KEYS", "*").Texts() {
-			if !strings.HasPrefix(key, config.UnlockLatchPrefix) {
-				keys = append(keys, key)
-			}
-		}
+		keys = append(keys, n.Do(f, "KEYS", "*").Texts()...)
 	}
-	return keys
+	return probe.Locks(keys)
 }
 
 // listened waits until somebody listens for the lock on the master that has it.
 func (f *fleet) listened() {
 	f.Helper()
-	f.until(func() bool {
-		return f.master().Do(f, "PUBSUB", "SHARDNUMSUB", lockChannel).List()[1].Int() > 0
-	}, "the subscription of a waiter")
+	f.until(func() bool { return f.master().Listeners(f, lockChannel) > 0 }, "the subscription of a waiter")
 }
 
 // renewedOften waits for renewals that were sent from now on.
@@ -125,7 +112,7 @@ func (f *fleet) renewedOften() {
 		<-f.seen
 	}
 	for range 3 {
-		f.awaits(f.seen, redlatch.EventRenewed)
+		f.seen.Await(f, redlatch.EventRenewed)
 	}
 }
 
@@ -166,21 +153,21 @@ func TestNamesOnACluster(t *testing.T) {
 // find out before the TTL.
 func TestWaiterIsWokenByTheReleaseAfterTheSlotHasMoved(t *testing.T) {
 	t.Parallel()
-	f := newFleet(t, redistest.StartCluster(t, redistest.WithReplicas(0)), deaf)
+	f := newFleet(t, redistest.StartCluster(t, redistest.WithReplicas(0)), probe.Deaf)
 	hold := f.take(t.Context(), f.lock())
 	waiter := f.starts(t.Context(), f.theirs())
 	f.listened()
 	f.cluster.MoveSlot(t, f.cluster.Slot(lockName), f.elsewhere())
 	f.listened()
 	f.release(hold)
-	f.release(f.gets(waiter))
+	f.release(waiter.Succeeds())
 	require.Empty(t, f.leftovers())
 }
 
 // While a slot moves some of its keys are here and some are there. What is held is renewed all the time, wherever it is.
 func TestHoldsAreRenewedWhileTheirSlotMoves(t *testing.T) {
 	t.Parallel()
-	f := newFleet(t, redistest.StartCluster(t, redistest.WithReplicas(0)), watchdog(lively()))
+	f := newFleet(t, redistest.StartCluster(t, redistest.WithReplicas(0)), probe.Watchdog(lively()))
 	const one, two = "{order:1001}:1", "{order:1001}:2"
 	first := f.take(t.Context(), rlock.New(f.client, one))
 	second := f.take(t.Context(), rlock.New(f.client, two))
@@ -221,8 +208,8 @@ func TestCallsWaitForTheEndOfASlotsMove(t *testing.T) {
 	f.until(func() bool { return releases.Load() > 1 && acquisitions.Load() > 1 }, "both are sent again: they were not served")
 	f.cluster.MoveKeys(t, slot, to)
 	f.cluster.EndMove(t, slot, to)
-	require.NoError(t, f.ends(release))
-	f.release(f.gets(acquisition))
+	require.NoError(t, release.Ends())
+	f.release(acquisition.Succeeds())
 	require.Empty(t, f.leftovers())
 }
 
@@ -231,7 +218,7 @@ func TestFrozenNodeCostsNoLockOfTheOthers(t *testing.T) {
 	t.Parallel()
 	const locks = 90
 	f := newFleet(t, redistest.StartCluster(t, redistest.WithReplicas(0), redistest.WithConfig("cluster-require-full-coverage", "no")),
-		watchdog(lively()), func(c *config.Config) { c.Timeout = lively() / 2 })
+		probe.Watchdog(lively()), func(c *config.Config) { c.Timeout = lively() / 2 })
 	frozen := f.master()
 	var lost, kept []*redlatch.Hold
 	for i := range locks {
@@ -271,7 +258,7 @@ func TestFrozenNodeCostsNoLockOfTheOthers(t *testing.T) {
 func TestHoldsOfOneSlotComeToBeRenewedTogether(t *testing.T) {
 	t.Parallel()
 	const one, two = "{order:1001}:1", "{order:1001}:2"
-	f := newFleet(t, redistest.StartCluster(t, redistest.WithReplicas(0)), watchdog(lively()))
+	f := newFleet(t, redistest.StartCluster(t, redistest.WithReplicas(0)), probe.Watchdog(lively()))
 	first := f.take(t.Context(), rlock.New(f.client, one))
 	second := f.take(t.Context(), rlock.New(f.client, two))
 	// As if it were acquired some time later: it falls due later too, by more than what is due soon in any case.
@@ -328,7 +315,7 @@ func (w *slotWatch) keepToOneSlot() (keys [][]string) {
 func TestRenewalsOfManySlotsKeepToOneSlotEach(t *testing.T) {
 	t.Parallel()
 	const slots, each, rounds = 8, 2, 3
-	f := newFleet(t, redistest.StartCluster(t, redistest.WithReplicas(0)), watchdog(lively()))
+	f := newFleet(t, redistest.StartCluster(t, redistest.WithReplicas(0)), probe.Watchdog(lively()))
 	watch := f.watch()
 	var holds []*redlatch.Hold
 	left := make(map[string]int) // renewals to come of each lock
@@ -366,7 +353,7 @@ func TestRenewalsOfManySlotsKeepToOneSlotEach(t *testing.T) {
 // RW-25: read holds that are parts of a multi-lock, with a lease that is set when all are held, entered again, extended and renewed.
 func TestReadHoldsOfAMultiLockKeepToTheirSlots(t *testing.T) {
 	t.Parallel()
-	f := newFleet(t, redistest.StartCluster(t, redistest.WithReplicas(0)), watchdog(lively()))
+	f := newFleet(t, redistest.StartCluster(t, redistest.WithReplicas(0)), probe.Watchdog(lively()))
 	var members []redlatch.Locker
 	var slots []uint16
 	for _, n := range f.cluster.Masters(t) {
@@ -402,7 +389,7 @@ func TestReadHoldsOfAMultiLockKeepToTheirSlots(t *testing.T) {
 func TestSlowLineCostsNoneOfManyLocks(t *testing.T) {
 	t.Parallel()
 	const locks, takers, rounds = 3000, 512, 3
-	f := newFleet(t, redistest.StartCluster(t, redistest.WithReplicas(0), redistest.WithProxies()), watchdog(2*lively()))
+	f := newFleet(t, redistest.StartCluster(t, redistest.WithReplicas(0), redistest.WithProxies()), probe.Watchdog(2*lively()))
 	for _, n := range f.cluster.Nodes() {
 		n.SetLatency(20 * time.Millisecond)
 	}
@@ -544,16 +531,16 @@ func TestMoveToASilentNodeDoesNotHoldUpTheRenewals(t *testing.T) {
 	t.Parallel()
 	const locks = 30
 	f := newFleet(t, redistest.StartCluster(t, redistest.WithReplicas(0), redistest.WithConfig("cluster-require-full-coverage", "no")),
-		watchdog(4*lively()))
+		probe.Watchdog(4*lively()))
 	from, to := f.master(), f.elsewhere()
 	names := f.namesOn(from, locks)
 	holds := make(map[string]*redlatch.Hold)
-	var calls []*result
+	var calls []*probe.Call
 	for _, name := range names {
-		calls = append(calls, f.starts(t.Context(), rlock.New(f.client, name), redlatch.WithWait(patience)))
+		calls = append(calls, f.starts(t.Context(), rlock.New(f.client, name), redlatch.WithWait(probe.Patience)))
 	}
 	for i, call := range calls {
-		holds[names[i]] = f.gets(call)
+		holds[names[i]] = call.Succeeds()
 	}
 	f.take(context.Background(), f.lock()) // the last one, so that its renewal is due last
 	slot := f.cluster.Slot(lockName)
@@ -584,7 +571,7 @@ func TestLocksThatHaveNotMovedYetAreRenewedWhereTheyAre(t *testing.T) {
 	t.Parallel()
 	const locks, rounds = 6, 3
 	f := newFleet(t, redistest.StartCluster(t, redistest.WithReplicas(0), redistest.WithConfig("cluster-require-full-coverage", "no")),
-		watchdog(2*lively()))
+		probe.Watchdog(2*lively()))
 	to := f.elsewhere()
 	var holds []*redlatch.Hold
 	for i := range locks {
@@ -634,14 +621,13 @@ func TestClusterIsOpenedWhileOneMasterCanNotAnswer(t *testing.T) {
 			}
 			return redistest.AnswerError(words)
 		})
-		lock := rlock.New(f.open(nil, through, deaf), name)
+		lock := rlock.New(f.open(nil, through, probe.Deaf), name)
 		hold := f.take(t.Context(), lock)
 		waiter := f.starts(t.Context(), lock)
-		f.until(func() bool {
-			return f.cluster.MasterOf(t, name).Do(t, "PUBSUB", "SHARDNUMSUB", "redisson_lock__channel:{"+name+"}").List()[1].Int() > 0
-		}, "the waiter's sharded subscription")
+		f.until(func() bool { return f.cluster.MasterOf(t, name).Listeners(t, "redisson_lock__channel:{"+name+"}") > 0 },
+			"the waiter's subscription")
 		f.release(hold)
-		f.release(f.gets(waiter))
+		f.release(waiter.Succeeds())
 	}
 }
 
@@ -664,20 +650,15 @@ func TestMessagesOnAClusterTravelAsRedissons(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			f := newFleet(t, redistest.StartCluster(t, redistest.WithReplicas(0)), c.change, deaf)
+			f := newFleet(t, redistest.StartCluster(t, redistest.WithReplicas(0)), c.change, probe.Deaf)
 			plain := f.master().Record(t, lockChannel)
 			sharded := f.master().RecordSharded(t, lockChannel)
 			hold := f.take(t.Context(), f.lock())
 			waiter := f.starts(t.Context(), f.theirs())
-			f.until(func() bool {
-				n := 0
-				for _, count := range []string{"NUMSUB", "SHARDNUMSUB"} {
-					n += int(f.master().Do(f, "PUBSUB", count, lockChannel).List()[1].Int())
-				}
-				return n == 1+c.plain+c.sharded // the sharded recorder is one, that of patterns none
-			}, "the waiter's subscriptions")
+			// The sharded recorder is one, that of patterns none.
+			f.until(func() bool { return f.master().Listeners(f, lockChannel) == 1+c.plain+c.sharded }, "the waiter's subscriptions")
 			f.release(hold)
-			got := f.gets(waiter)
+			got := waiter.Succeeds()
 			require.Len(t, plain.Messages(t), c.plain)
 			require.Len(t, sharded.Messages(t), c.sharded)
 			f.release(got)
@@ -688,12 +669,12 @@ func TestMessagesOnAClusterTravelAsRedissons(t *testing.T) {
 // A cluster before 7.0 has no sharded messages, and is asked before the first is sent.
 func TestMessagesOnAnOldClusterArePlain(t *testing.T) {
 	t.Parallel()
-	f := newFleet(t, redistest.StartCluster(t, redistest.WithReplicas(0), redistest.WithVersion(redisproc.Redis6)), deaf)
+	f := newFleet(t, redistest.StartCluster(t, redistest.WithReplicas(0), redistest.WithVersion(redisproc.Redis6)), probe.Deaf)
 	hold := f.take(t.Context(), f.lock())
 	waiter := f.starts(t.Context(), f.theirs())
-	f.until(func() bool { return f.master().Do(f, "PUBSUB", "NUMSUB", lockChannel).List()[1].Int() > 0 }, "the waiter's subscription")
+	f.until(func() bool { return f.master().Listeners(f, lockChannel) > 0 }, "the waiter's subscription")
 	f.release(hold)
-	f.release(f.gets(waiter))
+	f.release(waiter.Succeeds())
 }
 
 // However many locks are waited for, there is one connection for messages to each node, and no channel of ours is left in the end.
@@ -702,8 +683,8 @@ func TestManyWaitersOnAClusterShareItsNodesConnections(t *testing.T) {
 	t.Parallel()
 	locks, err := strconv.Atoi(cmp.Or(os.Getenv("REDLATCH_WAITERS"), "1500"))
 	require.NoError(t, err)
-	f := newFleet(t, redistest.StartCluster(t, redistest.WithReplicas(0)), deaf, func(c *config.Config) { c.SubscriptionLinger = config.NoLinger })
-	f.client = f.open(nil, deaf) // nobody listens to what so many locks have to tell
+	f := newFleet(t, redistest.StartCluster(t, redistest.WithReplicas(0)), probe.Deaf, func(c *config.Config) { c.SubscriptionLinger = config.NoLinger })
+	f.client = f.open(nil, probe.Deaf) // nobody listens to what so many locks have to tell
 	subscribers := func() (connections, channels int) {
 		for _, n := range f.cluster.Masters(t) {
 			connections += len(n.Clients(t, "pubsub"))
@@ -712,7 +693,7 @@ func TestManyWaitersOnAClusterShareItsNodesConnections(t *testing.T) {
 		return connections, channels
 	}
 	var holds []*redlatch.Hold
-	var waiters []*result
+	var waiters []*probe.Call
 	for i := range locks {
 		name := fmt.Sprintf("order:%d", i)
 		holds = append(holds, f.take(context.Background(), rlock.New(f.client, name)))
@@ -725,7 +706,7 @@ func TestManyWaitersOnAClusterShareItsNodesConnections(t *testing.T) {
 		f.release(hold)
 	}
 	for _, waiter := range waiters {
-		f.release(f.gets(waiter))
+		f.release(waiter.Succeeds())
 	}
 	f.until(func() bool { _, channels := subscribers(); return channels == 0 }, "the end of all subscriptions")
 	require.Empty(t, f.leftovers())
@@ -756,15 +737,15 @@ func TestProxyOfAClusterGetsItsRenewalsBySlot(t *testing.T) {
 	t.Parallel()
 	cluster := redistest.StartCluster(t, redistest.WithMasters(1), redistest.WithReplicas(0))
 	r := &rig{T: t, server: cluster.Nodes()[0].Server}
-	seen := make(events, 1000)
-	r.client = openObserved(t, cluster.Addresses()[0], seen, watchdog(lively()))
+	seen := make(probe.Events, 1000)
+	r.client = probe.Observed(t, cluster.Addresses()[0], seen, probe.Watchdog(lively()))
 	var holds []*redlatch.Hold
 	for i := range 5 {
 		holds = append(holds, r.take(t.Context(), rlock.New(r.client, fmt.Sprintf("order:%d", i))))
 	}
 	renewed := make(map[string]bool)
 	for len(renewed) < len(holds) {
-		renewed[r.awaits(seen, redlatch.EventRenewed).Name] = true
+		renewed[seen.Await(r, redlatch.EventRenewed).Name] = true
 	}
 	for _, hold := range holds {
 		r.release(hold)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/config"
+	"github.com/redlatch/redlatch/internal/locktest/probe"
 	"github.com/redlatch/redlatch/internal/redistest"
 )
 
@@ -48,7 +49,7 @@ var failing = map[string]func(t *testing.T) *site{
 type failover struct {
 	*rig
 	*site
-	seen events // of the first client
+	seen probe.Events // of the first client
 }
 
 // eachFailing runs a test on each topology that replaces a dead master.
@@ -57,7 +58,7 @@ func eachFailing(t *testing.T, test func(f *failover), changes ...func(*config.C
 	for name, start := range failing {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			f := &failover{rig: &rig{T: t}, site: start(t), seen: make(events, 100_000)}
+			f := &failover{rig: &rig{T: t}, site: start(t), seen: make(probe.Events, 100_000)}
 			f.client, f.other = f.open(f.seen, changes...), f.open(nil, changes...)
 			test(f)
 		})
@@ -66,14 +67,7 @@ func eachFailing(t *testing.T, test func(f *failover), changes ...func(*config.C
 
 func (f *failover) open(o redlatch.Observer, changes ...func(*config.Config)) *redlatch.Client {
 	f.Helper()
-	cfg := config.Config{Servers: f.servers}
-	for _, change := range changes {
-		change(&cfg)
-	}
-	c, err := redlatch.Open(f.Context(), cfg, redlatch.WithObserver(o))
-	require.NoError(f, err)
-	f.Cleanup(func() { _ = c.Close() })
-	return c
+	return probe.Client(f, config.Config{Servers: f.servers}, changes, redlatch.WithObserver(o))
 }
 
 // listened waits until somebody listens for the lock on a server.
@@ -102,9 +96,9 @@ func TestLockSurvivesItsMaster(t *testing.T) {
 		f.listened(heir)
 		require.NoError(f, hold.Err())
 		f.release(hold)
-		f.release(f.gets(waiter))
+		f.release(waiter.Succeeds())
 		f.nothingOn(heir)
-	}, deaf)
+	}, probe.Deaf)
 }
 
 // HA-16: a lock that was free when its master died can be had by everybody, and not only by who had it last, as soon as there is a new master.
@@ -118,11 +112,11 @@ func TestFreeLockCanBeHadAsSoonAsThereIsAMaster(t *testing.T) {
 		heir := f.replaced(f, dead)
 		for range 2 {
 			select {
-			case <-one.done:
-				f.release(f.gets(one))
+			case <-one.Done:
+				f.release(one.Succeeds())
 				one = two
-			case <-two.done:
-				f.release(f.gets(two))
+			case <-two.Done:
+				f.release(two.Succeeds())
 				two = one
 			}
 		}
@@ -139,7 +133,7 @@ func TestReleaseDuringAFailoverFreesTheLock(t *testing.T) {
 		dead.Kill(f)
 		release := f.unlocks(hold)
 		heir := f.replaced(f, dead)
-		require.NoError(f, f.ends(release))
+		require.NoError(f, release.Ends())
 		f.nothingOn(heir)
 	}, func(c *config.Config) { c.RetryDelay = config.Delay{Min: time.Hour, Max: time.Hour} })
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/config"
 	"github.com/redlatch/redlatch/internal/locktest"
+	"github.com/redlatch/redlatch/internal/locktest/probe"
 	"github.com/redlatch/redlatch/internal/redistest"
 	"github.com/redlatch/redlatch/rlock"
 )
@@ -159,7 +160,7 @@ func listens(cmd []string) bool {
 // persistent makes a client that finds out soon that a line is dead, and does not give up.
 func persistent(c *config.Config) {
 	hasty(c)
-	deaf(c)
+	probe.Deaf(c)
 	c.RetryAttempts, c.LockWatchdogTimeout = 1000, 4*lively()
 }
 
@@ -177,7 +178,7 @@ func TestNameThatMovesKeepsNobodyWaiting(t *testing.T) {
 			t.Parallel()
 			r := &rig{T: t, server: redistest.Start(t)}
 			m := newMoving(t, r.server, r.server)
-			r.client, r.other = openClient(t, "redis://"+m.addr(), persistent), openClient(t, r.server.URL())
+			r.client, r.other = probe.Open(t, "redis://"+m.addr(), persistent), probe.Open(t, r.server.URL())
 			r.outlivesMove(m, leave)
 			r.nothingLeft()
 		})
@@ -210,28 +211,28 @@ func (r *rig) outlivesMove(m *moving, leave func(from *redistest.Relay)) {
 		return redistest.Pass()
 	})
 	hold := r.take(context.Background(), r.theirs())
-	var asleep []*result
+	var asleep []*probe.Call
 	for range sleepers {
-		asleep = append(asleep, start(func() (*redlatch.Hold, error) {
+		asleep = append(asleep, probe.Go(r, func() error {
 			hold, err := r.lock().Lock(context.Background())
 			if err != nil {
-				return nil, err
+				return err
 			}
-			return nil, hold.Unlock(context.Background())
+			return hold.Unlock(context.Background())
 		}))
 	}
 	before.AwaitReply(r)
 
 	stop, taken := make(chan struct{}), new(atomic.Int32)
-	var busy []*result
+	var busy []*probe.Call
 	for i := range callers {
 		lock := rlock.New(r.client, fmt.Sprintf("{%s}:%d", lockName, i%locks))
 		wait := time.Duration(i%3) * locktest.Span(100*time.Millisecond)
-		busy = append(busy, start(func() (*redlatch.Hold, error) {
+		busy = append(busy, probe.Go(r, func() error {
 			for {
 				select {
 				case <-stop:
-					return nil, nil
+					return nil
 				default:
 				}
 				hold, err := lock.TryLock(context.Background(), redlatch.WithWait(wait))
@@ -252,12 +253,12 @@ func (r *rig) outlivesMove(m *moving, leave func(from *redistest.Relay)) {
 	r.until(func() bool { return served.Load() > callers }, "the new address is not asked for locks")
 	close(stop)
 	for _, call := range busy {
-		require.NoError(r, r.ends(call))
+		require.NoError(r, call.Ends())
 	}
 	after.AwaitReply(r)
 	r.release(hold)
 	for _, call := range asleep {
-		require.NoError(r, r.ends(call))
+		require.NoError(r, call.Ends())
 	}
 	r.release(r.take(context.Background(), r.lock()))
 }
@@ -275,7 +276,7 @@ func TestNameThatLeavesADemotedMasterIsFollowed(t *testing.T) {
 			heir := servers.Replicas()[0]
 			r := &rig{T: t, server: heir.Server}
 			m := newMoving(t, servers.Master().Server, heir.Server)
-			r.client = openClient(t, "redis://"+m.addr(), func(c *config.Config) {
+			r.client = probe.Open(t, "redis://"+m.addr(), func(c *config.Config) {
 				c.Servers, c.RetryDelay = describe("redis://"+m.addr()), config.Delay{Min: 5 * time.Millisecond, Max: 20 * time.Millisecond}
 			})
 			hold := r.take(t.Context(), r.lock())
@@ -285,13 +286,13 @@ func TestNameThatLeavesADemotedMasterIsFollowed(t *testing.T) {
 			r.until(func() bool { return heir.Do(t, "EXISTS", lockName).Int() == 1 }, "the lock is not replicated")
 			servers.Promote(t, heir)
 			asked := names.timesAsked(m.name)
-			call := r.starts(t.Context(), rlock.New(r.client, "order:1002"), redlatch.WithWait(patience))
+			call := r.starts(t.Context(), rlock.New(r.client, "order:1002"), redlatch.WithWait(probe.Patience))
 			r.until(func() bool { return names.timesAsked(m.name) > asked+1 }, "the name is not asked for again")
 			m.move() // later than the servers changed places, as in life, and than all the attempts that a broken server gets
-			r.release(r.gets(call))
+			r.release(call.Succeeds())
 			after.AwaitReply(t)
 			r.release(hold)
-			r.release(r.gets(waiter))
+			r.release(waiter.Succeeds())
 			r.nothingLeft()
 		})
 	}

@@ -71,7 +71,7 @@ func TestLeaverOfAQueueWhomTheHeirStillHasLeavesItThere(t *testing.T) {
 	b.until(queued, "the waiter at the heir")
 	b.copiesNoMore()
 	giveUp()
-	require.ErrorIs(t, b.ends(waiter), context.Canceled)
+	require.ErrorIs(t, waiter.Ends(), context.Canceled)
 	require.True(t, queued())
 	b.inherits()
 	b.until(func() bool { return !queued() }, "the leaving at the heir")

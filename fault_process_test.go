@@ -18,6 +18,7 @@ import (
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/config"
 	"github.com/redlatch/redlatch/internal/locktest"
+	"github.com/redlatch/redlatch/internal/locktest/probe"
 	"github.com/redlatch/redlatch/internal/redistest"
 	"github.com/redlatch/redlatch/rlock"
 )
@@ -78,7 +79,7 @@ func TestStoppedProcessWakesUpWithoutBelief(t *testing.T) {
 			t.Parallel()
 			lease := locktest.Span(800 * time.Millisecond)
 			r := &rig{T: t, server: redistest.Start(t)}
-			r.other = openClient(t, r.server.URL())
+			r.other = probe.Open(t, r.server.URL())
 			child := exec.Command(os.Args[0])
 			child.Env = append(os.Environ(), childEnv+"="+r.server.URL(), childEnv+"_LEASE="+lease.String(), childEnv+"_ASKS="+asks)
 			child.Stderr = os.Stderr

@@ -16,6 +16,7 @@ import (
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/config"
 	"github.com/redlatch/redlatch/internal/locktest"
+	"github.com/redlatch/redlatch/internal/locktest/probe"
 	"github.com/redlatch/redlatch/internal/redistest"
 	"github.com/redlatch/redlatch/rlock"
 )
@@ -38,7 +39,7 @@ func TestRandomFaultsBreakNoPromise(t *testing.T) {
 	r := newRig(t, ownWatchdog)
 	w := &world{rig: r, rng: rand.New(rand.NewPCG(seed, 0)), stop: make(chan struct{})}
 	second := redistest.NewRelay(t, r.server)
-	r.other = openClient(t, second.URL(), hasty, ownWatchdog)
+	r.other = probe.Open(t, second.URL(), hasty, ownWatchdog)
 	for _, relay := range []*redistest.Relay{r.relay, second} {
 		relay.OnRequest(w.fate)
 		relay.OnMessage(func(redistest.Message) bool { return w.chance(80) })

@@ -9,6 +9,7 @@ import (
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/config"
+	"github.com/redlatch/redlatch/internal/locktest/probe"
 	"github.com/redlatch/redlatch/internal/redistest"
 	"github.com/redlatch/redlatch/rlock"
 )
@@ -16,7 +17,7 @@ import (
 // theirsDeaf is the lock of a third process, whose waiters depend on messages.
 func (r *rig) theirsDeaf() *rlock.Lock {
 	r.Helper()
-	return rlock.New(openClient(r.T, r.server.URL(), deaf), lockName)
+	return rlock.New(probe.Open(r, r.server.URL(), probe.Deaf), lockName)
 }
 
 // RL-08: whatever befalls a release, it is a success to its caller when it is retried, takes effect once and wakes who waits.
@@ -28,7 +29,7 @@ func TestReleaseInDoubtIsDoneOnce(t *testing.T) {
 		r.until(func() bool { return len(r.server.Channels(r)) > 0 }, "the other process does not listen")
 		require.NoError(r, hold.Unlock(context.Background()))
 		late()
-		next := r.gets(waiter)
+		next := waiter.Succeeds()
 		r.holdsAlone(next, 1)
 		require.ErrorIs(r, hold.Unlock(context.Background()), redlatch.ErrNotHeld)
 		r.release(next)
@@ -129,7 +130,7 @@ func longHandOff(c *config.Config) {
 
 // handsOver lets waiters wait for a hold and releases it, until a release is a hand-over that the fault befalls: a waiter that happens to
 // ask the server itself at that moment is none that the lock could be handed to.
-func (r *rig) handsOver(ctx context.Context, check func(waiter, unlock *result)) {
+func (r *rig) handsOver(ctx context.Context, check func(waiter, unlock *probe.Call)) {
 	r.Helper()
 	for round := 0; !r.wasHit(); round++ {
 		require.Less(r, round, 100, "no hand-over")
@@ -144,12 +145,12 @@ func (r *rig) handsOver(ctx context.Context, check func(waiter, unlock *result))
 
 // mends lets through what the relay keeps back, if the request was hit: when its client has given it up, and while it tries to find
 // out what became of it.
-func (r *rig) mends(unlock *result, late func()) {
+func (r *rig) mends(unlock *probe.Call, late func()) {
 	select {
-	case <-unlock.done:
+	case <-unlock.Done:
 	case <-r.hit:
 		select {
-		case <-unlock.done:
+		case <-unlock.Done:
 		case <-time.After(2 * commandTimeout()):
 		}
 		late()
@@ -160,10 +161,10 @@ func (r *rig) mends(unlock *result, late func()) {
 func TestHandOverInDoubtArrives(t *testing.T) {
 	t.Parallel()
 	eachOf(t, mending, runs("hand_over"), func(r *rig, _ fault, late func()) {
-		r.handsOver(context.Background(), func(waiter, unlock *result) {
+		r.handsOver(context.Background(), func(waiter, unlock *probe.Call) {
 			r.mends(unlock, late)
-			require.NoError(r, r.ends(unlock))
-			next := r.gets(waiter)
+			require.NoError(r, unlock.Ends())
+			next := waiter.Succeeds()
 			r.settled()
 			r.holdsAlone(next, 1)
 			r.release(next)
@@ -178,19 +179,19 @@ func TestHandOverToAWaiterThatGivesUpLeavesNothing(t *testing.T) {
 	eachOf(t, mending, runs("hand_over"), func(r *rig, _ fault, late func()) {
 		ctx, cancel := context.WithCancelCause(context.Background())
 		defer cancel(nil)
-		r.handsOver(ctx, func(waiter, unlock *result) {
+		r.handsOver(ctx, func(waiter, unlock *probe.Call) {
 			select {
 			case <-r.hit:
 				cancel(errCustomerLeft)
-			case <-unlock.done: // this one was no hand-over
+			case <-unlock.Done: // this one was no hand-over
 			}
 			r.mends(unlock, late)
-			if err := r.ends(waiter); err == nil {
-				r.release(waiter.hold)
+			if err := waiter.Ends(); err == nil {
+				r.release(waiter.Hold)
 			} else {
 				require.ErrorIs(r, err, errCustomerLeft)
 			}
-			require.NoError(r, r.ends(unlock))
+			require.NoError(r, unlock.Ends())
 		})
 		r.nothingLeft()
 		r.release(r.take(context.Background(), r.theirs()))
@@ -205,12 +206,12 @@ func TestExtensionInDoubtIsNotTrustedTooLong(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			each(t, runs("reenter"), func(r *rig, _ fault, late func()) {
-				hold := r.take(context.Background(), r.lock(), redlatch.WithLease(patience*2))
-				lease := patience * 3
+				hold := r.take(context.Background(), r.lock(), redlatch.WithLease(probe.Patience*2))
+				lease := probe.Patience * 3
 				if shorter {
-					lease = patience
+					lease = probe.Patience
 				}
-				err := r.ends(r.extends(hold, lease))
+				err := probe.Go(r, func() error { return hold.Extend(context.Background(), lease) }).Ends()
 				r.trustsRightly(hold)
 				late()
 				r.settled()
@@ -229,7 +230,7 @@ func TestExtensionInDoubtIsNotTrustedTooLong(t *testing.T) {
 func TestReleaseThatMayNotTellIsARelease(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t, redistest.WithUser(`locker on >secret ~* resetchannels +@all`))
-	client := openClient(t, "redis://locker:secret@"+server.Addr())
+	client := probe.Open(t, "redis://locker:secret@"+server.Addr())
 	l := rlock.New(client, lockName)
 	hold, err := l.TryLock(context.Background())
 	require.NoError(t, err)

@@ -10,38 +10,17 @@ import (
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/config"
 	"github.com/redlatch/redlatch/internal/locktest"
+	"github.com/redlatch/redlatch/internal/locktest/probe"
 	"github.com/redlatch/redlatch/internal/redistest"
 	"github.com/redlatch/redlatch/rlock"
 )
 
-// events is an observer that a test listens to.
-type events chan redlatch.Event
-
-func (e events) Observe(v redlatch.Event) { e <- v }
-
-// awaits waits for an event of a kind and passes over others.
-func (r *rig) awaits(e events, kind redlatch.EventKind) redlatch.Event {
-	r.Helper()
-	timer := time.NewTimer(patience)
-	defer timer.Stop()
-	for {
-		select {
-		case v := <-e:
-			if v.Kind == kind {
-				return v
-			}
-		case <-timer.C:
-			require.FailNow(r, "it took too long", "no event %q within %v", kind, patience)
-		}
-	}
-}
-
 // watched is a rig whose client renews every half a second or so, and is heard. A command timeout fits into the time that is left
 // for a second try.
-func newWatchedRig(t *testing.T, changes ...func(*config.Config)) (r *rig, seen events) {
+func newWatchedRig(t *testing.T, changes ...func(*config.Config)) (r *rig, seen probe.Events) {
 	t.Helper()
-	r, seen = newRig(t), make(events, 100_000)
-	r.client = openObserved(t, r.relay.URL(), seen, append([]func(*config.Config){hasty, watchdog(lively())}, changes...)...)
+	r, seen = newRig(t), make(probe.Events, 100_000)
+	r.client = probe.Observed(t, r.relay.URL(), seen, append([]func(*config.Config){hasty, probe.Watchdog(lively())}, changes...)...)
 	return r, seen
 }
 
@@ -68,14 +47,14 @@ func TestOneFailedRenewalDoesNotLoseTheLock(t *testing.T) {
 			trap := r.relay.Next(runs("renew"), action)
 			trap.AwaitRequest(t)
 			if name != "NoScript" { // that one is answered by sending the script in full
-				failed := r.awaits(seen, redlatch.EventRenewalFailed)
+				failed := seen.Await(r, redlatch.EventRenewalFailed)
 				require.Error(t, failed.Err)
 			}
-			r.awaits(seen, redlatch.EventRenewed)
+			seen.Await(r, redlatch.EventRenewed)
 			require.Less(t, time.Since(began), lively(), "the next tick is too late")
 			r.trustsRightly(hold)
 			for time.Since(began) < lively() {
-				r.awaits(seen, redlatch.EventRenewed)
+				seen.Await(r, redlatch.EventRenewed)
 			}
 			r.holdsAlone(hold, 1)
 			r.release(hold)
@@ -104,7 +83,7 @@ func TestLockThatCanNotBeRenewedIsLostWhenItsTrustEnds(t *testing.T) {
 			r.within(hold.Context().Done(), "the end of a hold that is not renewed")
 			require.False(t, time.Now().Before(until))
 			r.isLost(hold, "could not be renewed")
-			foreign := r.gets(next)
+			foreign := next.Succeeds()
 			require.False(t, time.Now().Before(until))
 			require.ErrorIs(t, hold.Unlock(context.Background()), redlatch.ErrLost)
 			require.NoError(t, foreign.Err())
@@ -163,12 +142,12 @@ func TestHolderIsToldAtTheNextRenewalThatTheLockIsNotItsOwn(t *testing.T) {
 			began := time.Now()
 			r.isLost(hold, "no such holder")
 			require.Less(t, time.Since(began), lively()*2/3)
-			lost := r.awaits(seen, redlatch.EventLost)
+			lost := seen.Await(r, redlatch.EventLost)
 			require.Equal(t, hold.Owner(), lost.Owner)
 			require.ErrorIs(t, lost.Err, redlatch.ErrLost)
 
 			require.ErrorIs(t, hold.Unlock(context.Background()), redlatch.ErrLost)
-			r.awaits(seen, redlatch.EventRenewed)
+			seen.Await(r, redlatch.EventRenewed)
 			after := r.server.Snapshot(t)
 			require.Equal(t, before.Content(), after.Content())
 			if was, there := before.Get(lockName); there {
@@ -246,10 +225,10 @@ func TestFlushedScriptsAreSentAgain(t *testing.T) {
 		waiter := r.starts(context.Background(), r.lock())
 		r.release(inner)
 		r.release(outer)
-		r.release(r.gets(waiter))
+		r.release(waiter.Succeeds())
 	}
-	r.awaits(seen, redlatch.EventRenewed)
-	r.awaits(seen, redlatch.EventRenewed)
+	seen.Await(r, redlatch.EventRenewed)
+	seen.Await(r, redlatch.EventRenewed)
 	close(stop)
 	<-flushed
 	r.release(kept)
@@ -270,7 +249,7 @@ func TestNoScriptRenewsALockAfterItsLastRelease(t *testing.T) {
 			for range entries - 1 {
 				holds = append(holds, r.take(holds[0].Context(), lock(r.client, lockName)))
 			}
-			for r.awaits(seen, redlatch.EventRenewed).Name == "clock" {
+			for seen.Await(r, redlatch.EventRenewed).Name == "clock" {
 				continue
 			}
 			for i := range holds {
@@ -281,7 +260,7 @@ func TestNoScriptRenewsALockAfterItsLastRelease(t *testing.T) {
 				<-seen
 			}
 			for range rounds {
-				require.Equal(t, "clock", r.awaits(seen, redlatch.EventRenewed).Name)
+				require.Equal(t, "clock", seen.Await(r, redlatch.EventRenewed).Name)
 			}
 			for _, c := range monitor.Commands(t) {
 				require.NotContains(t, c.String(), lockName)

@@ -17,6 +17,7 @@ import (
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/config"
+	"github.com/redlatch/redlatch/internal/locktest/probe"
 	"github.com/redlatch/redlatch/internal/redistest"
 	"github.com/redlatch/redlatch/rlock"
 )
@@ -48,13 +49,7 @@ func newPair(t *testing.T, replicas int, changes ...func(*config.Config)) *pair 
 func (p *pair) open(changes ...func(*config.Config)) *redlatch.Client {
 	p.Helper()
 	cfg := config.Config{Servers: config.Replicated(p.servers.Addresses()...), SlavesSyncTimeout: 2 * time.Second}
-	for _, change := range changes {
-		change(&cfg)
-	}
-	c, err := redlatch.Open(p.Context(), cfg, redlatch.WithLogger(slog.New(slog.NewTextHandler(p.logs, nil))))
-	require.NoError(p, err)
-	p.Cleanup(func() { _ = c.Close() })
-	return c
+	return probe.Client(p, cfg, changes, p.logs.option())
 }
 
 func (p *pair) freezeReplicas(n int) {
@@ -69,6 +64,11 @@ func (p *pair) freezeReplicas(n int) {
 type logBook struct {
 	mu   sync.Mutex
 	text strings.Builder // guarded by mu
+}
+
+// option has a client log into the book.
+func (b *logBook) option() redlatch.Option {
+	return redlatch.WithLogger(slog.New(slog.NewTextHandler(b, nil)))
 }
 
 func (b *logBook) Write(line []byte) (int, error) {
@@ -90,7 +90,7 @@ func TestLockThatNoReplicaAcknowledgesIsGivenBack(t *testing.T) {
 	p.freezeReplicas(1)
 	for _, take := range []func() (*redlatch.Hold, error){
 		func() (*redlatch.Hold, error) { return p.lock().TryLock(t.Context()) },
-		func() (*redlatch.Hold, error) { return p.lock().Lock(t.Context(), redlatch.WithWait(patience)) },
+		func() (*redlatch.Hold, error) { return p.lock().Lock(t.Context(), redlatch.WithWait(probe.Patience)) },
 	} {
 		_, err := take()
 		require.ErrorIs(t, err, redlatch.ErrNotReplicated)
@@ -105,17 +105,17 @@ func TestLockThatNoReplicaAcknowledgesIsGivenBack(t *testing.T) {
 func TestLockIsGivenBackWhenItsReplicaBecomesTheMasterMeanwhile(t *testing.T) {
 	t.Parallel()
 	servers := redistest.StartReplicated(t, 1)
-	r := newRigOfMaster(t, servers, func(c *config.Config) { c.Timeout, c.SlavesSyncTimeout = patience, commandTimeout() })
+	r := newRigOfMaster(t, servers, func(c *config.Config) { c.Timeout, c.SlavesSyncTimeout = probe.Patience, commandTimeout() })
 	promoted := make(chan struct{})
 	wait := r.relay.Next(redistest.Sends("WAIT"), redistest.HoldRequest(promoted))
-	call := r.starts(t.Context(), r.lock(), redlatch.WithWait(patience))
+	call := r.starts(t.Context(), r.lock(), redlatch.WithWait(probe.Patience))
 	wait.AwaitRequest(t)
 	servers.Replicas()[0].Do(t, "REPLICAOF", "NO", "ONE")
 	r.until(func() bool {
 		return strings.Contains(r.server.Do(t, "INFO", "replication").Text(), "connected_slaves:0")
 	}, "the master to notice")
 	close(promoted)
-	require.ErrorIs(t, r.ends(call), redlatch.ErrNotReplicated)
+	require.ErrorIs(t, call.Ends(), redlatch.ErrNotReplicated)
 	require.Empty(t, r.locks(), "the lock stays behind")
 }
 
@@ -154,7 +154,7 @@ func TestReplicaIsNotWaitedForBeforeItFollows(t *testing.T) {
 	r.until(func() bool {
 		return strings.Contains(master.Do(t, "INFO", "replication").Text(), "state=wait_bgsave")
 	}, "the replica to ask for the data")
-	r.client = openClient(t, master.URL(), func(c *config.Config) { c.Servers = config.MasterSlave(master.URL(), replica.URL()) })
+	r.client = probe.Open(t, master.URL(), func(c *config.Config) { c.Servers = config.MasterSlave(master.URL(), replica.URL()) })
 	master.ResetStats(t)
 	r.release(r.take(t.Context(), r.lock()))
 	require.Zero(t, master.CommandStats(t)["wait"])
@@ -167,7 +167,7 @@ func TestServerThatIsSlowToReachCanBeLockedOn(t *testing.T) {
 	servers := redistest.StartReplicated(t, 1)
 	r := &rig{T: t, server: servers.Master().Server}
 	address, trusted := slowToReach(t, r.server.Addr(), answer+acknowledgement+300*time.Millisecond)
-	r.client = openClient(t, "rediss://"+address, func(c *config.Config) {
+	r.client = probe.Open(t, "rediss://"+address, func(c *config.Config) {
 		c.Servers = config.MasterSlave("rediss://" + address)
 		c.TLS, c.Timeout, c.SlavesSyncTimeout = trusted, answer, acknowledgement
 		c.RetryAttempts, c.RetryDelay = 100, config.Delay{Min: 50 * time.Millisecond, Max: 100 * time.Millisecond}
@@ -261,14 +261,14 @@ func TestConcurrentAcquisitionsShareOneWait(t *testing.T) {
 	p.release(p.take(t.Context(), p.lock())) // the replicas are counted
 	p.freezeReplicas(1)
 	p.server.ResetStats(t)
-	calls := []*result{p.starts(t.Context(), p.lock())}
+	calls := []*probe.Call{p.starts(t.Context(), p.lock())}
 	p.until(func() bool { return p.server.CommandStats(t)["evalsha"] == 1 }, "the first acquisition")
 	for i := range callers {
 		calls = append(calls, p.starts(t.Context(), rlock.New(p.client, lockName+strings.Repeat("'", i+1))))
 	}
 	p.servers.Replicas()[0].Thaw(t)
 	for _, c := range calls {
-		p.release(p.gets(c))
+		p.release(c.Succeeds())
 	}
 	require.Less(t, p.server.CommandStats(t)["wait"], int64(callers/2))
 }
@@ -291,7 +291,7 @@ func TestForgottenScriptIsSentInFullBeforeTheReplicasAreWaitedFor(t *testing.T) 
 // WD-22: a renewal that no replica acknowledges has moved the TTL on the master.
 func TestRenewalWithoutAcknowledgementCounts(t *testing.T) {
 	t.Parallel()
-	seen := make(events, 64)
+	seen := make(probe.Events, 64)
 	p := newPair(t, 1)
 	cfg := config.Config{Servers: config.Replicated(p.servers.Addresses()...), LockWatchdogTimeout: lively()}
 	client, err := redlatch.Open(t.Context(), cfg, redlatch.WithObserver(seen))
@@ -300,7 +300,7 @@ func TestRenewalWithoutAcknowledgementCounts(t *testing.T) {
 	hold := p.take(t.Context(), rlock.New(client, lockName))
 	p.freezeReplicas(1)
 	for began := time.Now(); time.Since(began) < lively(); {
-		p.awaits(seen, redlatch.EventRenewed)
+		seen.Await(p, redlatch.EventRenewed)
 	}
 	p.holdsAlone(hold, 1)
 	p.release(hold)
@@ -328,10 +328,10 @@ func TestHandOffThatNoReplicaAcknowledgesIsTakenBack(t *testing.T) {
 	p := newPair(t, 1, func(c *config.Config) { c.HandOffWindow = time.Minute })
 	hold := p.take(t.Context(), p.lock())
 	waiter := p.starts(t.Context(), p.lock())
-	p.until(func() bool { return p.server.Do(t, "PUBSUB", "NUMSUB", lockChannel).List()[1].Int() == 1 }, "the waiter's subscription")
+	p.until(func() bool { return p.server.Listeners(t, lockChannel) == 1 }, "the waiter's subscription")
 	p.freezeReplicas(1)
 	p.release(hold)
-	require.ErrorIs(t, p.ends(waiter), redlatch.ErrNotReplicated)
+	require.ErrorIs(t, waiter.Ends(), redlatch.ErrNotReplicated)
 	require.Empty(t, p.locks())
 }
 

@@ -4,8 +4,6 @@ import (
 	"context"
 	"crypto/sha1" //nolint:gosec // what EVALSHA calls a script by
 	"encoding/hex"
-	"log/slog"
-	"runtime"
 	"strconv"
 	"strings"
 	"sync"
@@ -17,6 +15,7 @@ import (
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/config"
 	"github.com/redlatch/redlatch/internal/locktest"
+	"github.com/redlatch/redlatch/internal/locktest/probe"
 	"github.com/redlatch/redlatch/internal/redistest"
 	"github.com/redlatch/redlatch/lua"
 	"github.com/redlatch/redlatch/rlock"
@@ -25,8 +24,6 @@ import (
 const (
 	lockName    = "order:1001"
 	lockChannel = "redisson_lock__channel:{order:1001}"
-	// patience bounds what must come, far below the 30 s of a lock that nobody renews.
-	patience = 10 * time.Second
 )
 
 // commandTimeout is how long the clients of these tests wait for an answer; pollBound is how long a waiter may sleep when its message
@@ -43,34 +40,6 @@ func hasty(c *config.Config) {
 }
 
 func noRetry(c *config.Config) { c.RetryAttempts = config.NoRetry }
-
-// deaf makes a client's waiters depend on messages.
-func deaf(c *config.Config) { c.FallbackPoll = time.Hour }
-
-func watchdog(d time.Duration) func(*config.Config) {
-	return func(c *config.Config) { c.LockWatchdogTimeout = d }
-}
-
-// openClient opens a client, which is closed with the test.
-func openClient(t *testing.T, url string, changes ...func(*config.Config)) *redlatch.Client {
-	t.Helper()
-	return openObserved(t, url, nil, changes...)
-}
-
-func openObserved(t *testing.T, url string, o redlatch.Observer, changes ...func(*config.Config)) *redlatch.Client {
-	t.Helper()
-	cfg := config.Config{Servers: config.Single(url)}
-	for _, change := range changes {
-		change(&cfg)
-	}
-	c, err := redlatch.Open(t.Context(), cfg, redlatch.WithObserver(o))
-	for try := 0; err != nil && try < 5; try++ { // a hasty client can be too hasty for a busy machine
-		c, err = redlatch.Open(t.Context(), cfg, redlatch.WithObserver(o))
-	}
-	require.NoError(t, err)
-	t.Cleanup(func() { _ = c.Close() })
-	return c
-}
 
 // rig is a server, a hasty client with a relay before it, whose line the test breaks, and another client that has its
 // own way to the server. The server knows all scripts.
@@ -110,8 +79,8 @@ func newRigOn(t *testing.T, server *redistest.Server, changes ...func(*config.Co
 		r.server.Do(t, "SCRIPT", "LOAD", s.Source)
 	}
 	r.relay = redistest.NewRelay(t, r.server)
-	r.client = openClient(t, r.relay.URL(), append([]func(*config.Config){hasty}, changes...)...)
-	r.other = openClient(t, r.server.URL())
+	r.client = probe.Open(t, r.relay.URL(), append([]func(*config.Config){hasty}, changes...)...)
+	r.other = probe.Open(t, r.server.URL())
 	return r
 }
 
@@ -139,15 +108,21 @@ func runs(script string, parts ...string) func(cmd []string) bool {
 // take takes the lock, which must be free or become so.
 func (r *rig) take(ctx context.Context, l redlatch.Locker, opts ...redlatch.AcquireOption) *redlatch.Hold {
 	r.Helper()
-	h, err := l.Lock(ctx, append([]redlatch.AcquireOption{redlatch.WithWait(patience)}, opts...)...)
-	require.NoError(r, err)
-	return h
+	return probe.TakeAs(r, ctx, l, opts...)
 }
 
-// release releases a hold that must be live.
-func (r *rig) release(h *redlatch.Hold) {
+func (r *rig) release(h *redlatch.Hold)                  { r.Helper(); probe.Release(r, h) }
+func (r *rig) until(so func() bool, words string)        { r.Helper(); probe.Until(r, so, words) }
+func (r *rig) within(done <-chan struct{}, words string) { r.Helper(); probe.Within(r, done, words) }
+
+// starts begins to take a lock.
+func (r *rig) starts(ctx context.Context, l redlatch.Locker, opts ...redlatch.AcquireOption) *probe.Call {
 	r.Helper()
-	require.NoError(r, h.Unlock(context.Background()))
+	return probe.Start(r, ctx, l, opts...)
+}
+
+func (r *rig) unlocks(h *redlatch.Hold) *probe.Call {
+	return probe.Go(r, func() error { return h.Unlock(context.Background()) })
 }
 
 // locks are the keys of locks. Latches, by which a request in doubt was barred, stay for some minutes and are no locks.
@@ -183,7 +158,7 @@ func (r *rig) holdsAlone(h *redlatch.Hold, count int) {
 func (r *rig) trustsRightly(h *redlatch.Hold) {
 	r.Helper()
 	until := h.ValidUntil()
-	ttl := time.Duration(r.server.Do(r, "PTTL", lockName).Int()) * time.Millisecond
+	ttl := r.server.TTL(r, lockName)
 	require.False(r, until.After(time.Now().Add(ttl)), "trusted for %v longer than the lock lasts",
 		until.Sub(time.Now().Add(ttl)))
 }
@@ -194,27 +169,6 @@ func (r *rig) nothingLeft() {
 	r.until(func() bool { return len(r.locks()) == 0 }, "a lock stays behind")
 }
 
-// until waits for something that only asking again and again can tell.
-func (r *rig) until(so func() bool, complaint string) {
-	r.Helper()
-	for deadline := time.Now().Add(patience); !so(); <-time.After(time.Millisecond) {
-		require.True(r, time.Now().Before(deadline), "%s: not within %v", complaint, patience)
-	}
-}
-
-// within waits for a channel to be closed.
-func (r *rig) within(done <-chan struct{}, what string) {
-	r.Helper()
-	timer := time.NewTimer(patience)
-	defer timer.Stop()
-	select {
-	case <-done:
-	case <-timer.C:
-		buf := make([]byte, 1<<18)
-		require.FailNow(r, "it took too long", "%s: not within %v\n%s", what, patience, buf[:runtime.Stack(buf, true)])
-	}
-}
-
 // isLost waits for the news that a hold was lost, and checks that it is told in each way, for a reason in these words.
 func (r *rig) isLost(h *redlatch.Hold, words string) {
 	r.Helper()
@@ -223,55 +177,6 @@ func (r *rig) isLost(h *redlatch.Hold, words string) {
 	require.ErrorIs(r, context.Cause(h.Context()), redlatch.ErrLost)
 	require.ErrorIs(r, h.Err(), redlatch.ErrLost)
 	require.ErrorContains(r, h.Err(), words)
-}
-
-// result is what a call in the background came to.
-type result struct {
-	done chan struct{}
-	hold *redlatch.Hold
-	err  error
-	took time.Duration
-}
-
-// start begins a call in the background.
-func start(f func() (*redlatch.Hold, error)) *result {
-	c := &result{done: make(chan struct{})}
-	go func() {
-		defer close(c.done)
-		began := time.Now()
-		c.hold, c.err = f()
-		c.took = time.Since(began)
-	}()
-	return c
-}
-
-// starts begins to take a lock.
-func (r *rig) starts(ctx context.Context, l redlatch.Locker, opts ...redlatch.AcquireOption) *result {
-	c := start(func() (*redlatch.Hold, error) { return l.Lock(ctx, opts...) })
-	r.Cleanup(func() { r.within(c.done, "the end of a call") })
-	return c
-}
-
-func (r *rig) unlocks(h *redlatch.Hold) *result {
-	return start(func() (*redlatch.Hold, error) { return nil, h.Unlock(context.Background()) })
-}
-
-func (r *rig) extends(h *redlatch.Hold, lease time.Duration) *result {
-	return start(func() (*redlatch.Hold, error) { return nil, h.Extend(context.Background(), lease) })
-}
-
-// ends waits for a call and returns its error.
-func (r *rig) ends(c *result) error {
-	r.Helper()
-	r.within(c.done, "the end of a call")
-	return c.err
-}
-
-// gets waits for a call that must succeed.
-func (r *rig) gets(c *result) *redlatch.Hold {
-	r.Helper()
-	require.NoError(r, r.ends(c))
-	return c.hold
 }
 
 // fault is what happens to one request, and whether the server ran it.
@@ -336,13 +241,4 @@ func eachOf(
 			})
 		}
 	}
-}
-
-// openLogged opens a client that is heard and that logs into a book.
-func openLogged(t *testing.T, cfg config.Config, logs *logBook, seen redlatch.Observer) *redlatch.Client {
-	t.Helper()
-	c, err := redlatch.Open(t.Context(), cfg, redlatch.WithLogger(slog.New(slog.NewTextHandler(logs, nil))), redlatch.WithObserver(seen))
-	require.NoError(t, err)
-	t.Cleanup(func() { _ = c.Close() })
-	return c
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/config"
 	"github.com/redlatch/redlatch/internal/locktest"
+	"github.com/redlatch/redlatch/internal/locktest/probe"
 	"github.com/redlatch/redlatch/internal/redistest"
 	"github.com/redlatch/redlatch/rlock"
 )
@@ -44,13 +45,13 @@ func TestShortFreezeLosesNothing(t *testing.T) {
 	t.Parallel()
 	r, seen := newWatchedRig(t)
 	hold := r.take(context.Background(), r.lock())
-	r.awaits(seen, redlatch.EventRenewed)
+	seen.Await(r, redlatch.EventRenewed)
 	r.server.Stop(t)
 	<-time.After(lively() / 3) // a renewal is due meanwhile
 	r.server.Cont(t)
 	began := time.Now()
 	for time.Since(began) < lively() {
-		r.awaits(seen, redlatch.EventRenewed)
+		seen.Await(r, redlatch.EventRenewed)
 	}
 	r.holdsAlone(hold, 1)
 	r.release(hold)
@@ -63,17 +64,17 @@ func TestCallsIntoAFrozenServerEndAndLeaveNothing(t *testing.T) {
 	r := newRig(t, noRetry)
 	held := r.take(context.Background(), rlock.New(r.client, "order:1002"))
 	r.server.Stop(t)
-	var calls []*result
+	var calls []*probe.Call
 	for range 8 {
 		calls = append(calls, r.starts(context.Background(), r.lock(), redlatch.WithWait(0)))
 	}
 	unlock := r.unlocks(held)
 	for _, c := range calls {
-		require.Error(t, r.ends(c))
-		require.Nil(t, c.hold)
-		require.Less(t, c.took, 2*commandTimeout()+locktest.Span(500*time.Millisecond))
+		require.Error(t, c.Ends())
+		require.Nil(t, c.Hold)
+		require.Less(t, c.Took, 2*commandTimeout()+locktest.Span(500*time.Millisecond))
 	}
-	_ = r.ends(unlock) // done in the background
+	_ = unlock.Ends() // done in the background
 	r.server.Cont(t)
 	r.nothingLeft()
 }
@@ -96,7 +97,7 @@ func TestServerThatForgotEverything(t *testing.T) {
 	}
 	began := time.Now()
 	for time.Since(began) < lively() {
-		r.awaits(seen, redlatch.EventRenewed)
+		seen.Await(r, redlatch.EventRenewed)
 	}
 	r.holdsAlone(next, 1)
 	r.release(next)
@@ -121,10 +122,10 @@ func TestKilledConnectionsCostNothingButTime(t *testing.T) {
 	}()
 	const workers, rounds = 4, 8
 	var inside, overlaps, entered int64
-	var calls []*result
+	var calls []*probe.Call
 	lock := r.lock()
 	for range workers {
-		calls = append(calls, start(func() (*redlatch.Hold, error) {
+		calls = append(calls, probe.Go(t, func() error {
 			for range rounds {
 				err := redlatch.Do(context.Background(), lock, func(ctx context.Context) error {
 					// The lock is what keeps these from a race.
@@ -137,14 +138,14 @@ func TestKilledConnectionsCostNothingButTime(t *testing.T) {
 					return ctx.Err()
 				})
 				if err != nil {
-					return nil, err
+					return err
 				}
 			}
-			return nil, nil
+			return nil
 		}))
 	}
 	for _, c := range calls {
-		require.NoError(t, r.ends(c))
+		require.NoError(t, c.Ends())
 	}
 	close(stop)
 	<-killed

@@ -11,6 +11,7 @@ import (
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/config"
 	"github.com/redlatch/redlatch/internal/locktest"
+	"github.com/redlatch/redlatch/internal/locktest/probe"
 	"github.com/redlatch/redlatch/internal/redistest"
 	"github.com/redlatch/redlatch/rlock"
 )
@@ -26,7 +27,7 @@ func (r *rig) listening() {
 // WK-01: the holder releases after the waiter's first attempt and before it listens.
 func TestReleaseBeforeTheSubscriptionIsNotMissed(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, deaf)
+	r := newRig(t, probe.Deaf)
 	hold := r.take(context.Background(), r.theirs())
 	late := make(chan struct{})
 	trap := r.relay.Next(subscribes, redistest.HoldRequest(late))
@@ -34,16 +35,16 @@ func TestReleaseBeforeTheSubscriptionIsNotMissed(t *testing.T) {
 	trap.AwaitRequest(t)
 	r.release(hold)
 	close(late)
-	r.release(r.gets(waiter))
+	r.release(waiter.Succeeds())
 	r.nothingLeft()
 }
 
 // WK-02: the message comes while the waiter's attempt is being answered, before it sleeps.
 func TestMessageBeforeTheSleepIsNotMissed(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, deaf)
+	r := newRig(t, probe.Deaf)
 	hold := r.take(context.Background(), r.theirs())
-	waiter := start(func() (*redlatch.Hold, error) { return r.lock().Lock(context.Background()) })
+	waiter := r.starts(context.Background(), r.lock())
 	late := make(chan struct{})
 	// The attempt that follows the confirmation: it is answered "taken", and that answer is under way during the release.
 	first := r.relay.Next(runs("acquire"), redistest.Pass())
@@ -55,7 +56,7 @@ func TestMessageBeforeTheSleepIsNotMissed(t *testing.T) {
 	r.release(hold)
 	<-heard
 	close(late)
-	r.release(r.gets(waiter))
+	r.release(waiter.Succeeds())
 	r.nothingLeft()
 }
 
@@ -70,7 +71,7 @@ func TestLostMessageCostsNoMoreThanThePoll(t *testing.T) {
 	r.relay.OnMessage(func(redistest.Message) bool { lost.Add(1); return false })
 	began := time.Now()
 	r.release(hold)
-	next := r.gets(waiter)
+	next := waiter.Succeeds()
 	require.Less(t, time.Since(began), pollBound()*6/5+locktest.Span(500*time.Millisecond))
 	r.until(func() bool { return lost.Load() == 1 }, "the message that was lost") // the poll can come first
 	r.release(next)
@@ -87,7 +88,7 @@ func TestSlowSubscriptionDoesNotLengthenTheWait(t *testing.T) {
 	for asked := false; !asked; {
 		began := time.Now()
 		waiter := r.starts(context.Background(), r.lock(), redlatch.WithWait(wait))
-		require.ErrorIs(t, r.ends(waiter), redlatch.ErrNotAcquired)
+		require.ErrorIs(t, waiter.Ends(), redlatch.ErrNotAcquired)
 		took := time.Since(began)
 		require.GreaterOrEqual(t, took, wait)
 		require.Less(t, took, wait+locktest.Span(time.Second))
@@ -106,7 +107,7 @@ func TestSlowSubscriptionDoesNotLengthenTheWait(t *testing.T) {
 // WK-10: the refusal of one subscription is not remembered, neither by who comes later nor by who waits behind.
 func TestRefusedSubscriptionIsAskedForAgain(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, deaf)
+	r := newRig(t, probe.Deaf)
 	hold := r.take(context.Background(), r.theirs())
 	trap := r.relay.Next(subscribes, redistest.AnswerError("NOPERM this user has no permissions to access one of the channels"))
 	first := r.starts(context.Background(), r.lock())
@@ -114,16 +115,16 @@ func TestRefusedSubscriptionIsAskedForAgain(t *testing.T) {
 	trap.AwaitRequest(t)
 	refused, other := first, behind // which of the two came first is left open
 	select {
-	case <-first.done:
-	case <-behind.done:
+	case <-first.Done:
+	case <-behind.Done:
 		refused, other = behind, first
 	}
-	require.ErrorContains(t, r.ends(refused), "ACL")
+	require.ErrorContains(t, refused.Ends(), "ACL")
 	later := r.starts(context.Background(), r.lock())
 	r.listening()
 	r.release(hold)
-	r.release(r.gets(other))
-	r.release(r.gets(later))
+	r.release(other.Succeeds())
+	r.release(later.Succeeds())
 	r.nothingLeft()
 }
 
@@ -137,7 +138,7 @@ func TestWaiterIsWokenAfterItsSubscriptionWasKilled(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			r := newRig(t, deaf)
+			r := newRig(t, probe.Deaf)
 			for range 3 {
 				hold := r.take(context.Background(), r.theirs())
 				waiter := r.starts(context.Background(), r.lock())
@@ -146,7 +147,7 @@ func TestWaiterIsWokenAfterItsSubscriptionWasKilled(t *testing.T) {
 				r.until(func() bool { return len(r.server.Channels(t)) == 0 }, "the connection was not killed")
 				r.listening() // again
 				r.release(hold)
-				r.release(r.gets(waiter))
+				r.release(waiter.Succeeds())
 			}
 			r.nothingLeft()
 		})
@@ -156,7 +157,7 @@ func TestWaiterIsWokenAfterItsSubscriptionWasKilled(t *testing.T) {
 // The release falls into the time in which nobody listens.
 func TestReleaseDuringAnOutageOfTheSubscriptionIsNotMissed(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, deaf)
+	r := newRig(t, probe.Deaf)
 	for range 5 {
 		hold := r.take(context.Background(), r.theirs())
 		waiter := r.starts(context.Background(), r.lock())
@@ -167,7 +168,7 @@ func TestReleaseDuringAnOutageOfTheSubscriptionIsNotMissed(t *testing.T) {
 		trap.AwaitRequest(t)
 		r.release(hold)
 		close(late)
-		r.release(r.gets(waiter))
+		r.release(waiter.Succeeds())
 		r.until(func() bool { return len(r.server.Channels(t)) > 0 }, "the channel does not linger")
 	}
 	r.nothingLeft()
@@ -227,12 +228,12 @@ func TestWaiterSurvivesAnOutage(t *testing.T) {
 	r.server.Kill(t)
 	r.relay.Cut()
 	select {
-	case <-waiter.done:
-		require.NoError(t, waiter.err, "the wait ended with the server")
+	case <-waiter.Done:
+		require.NoError(t, waiter.Err, "the wait ended with the server")
 	case <-time.After(commandTimeout()):
 	}
 	r.server.Restart(t)
-	r.release(r.gets(waiter))
+	r.release(waiter.Succeeds())
 	r.nothingLeft()
 }
 
@@ -240,9 +241,9 @@ func TestWaiterSurvivesAnOutage(t *testing.T) {
 func TestCutWakesTheWaitersOfAllLocks(t *testing.T) {
 	t.Parallel()
 	const locks = 20
-	r := newRig(t, deaf)
+	r := newRig(t, probe.Deaf)
 	var holds []*redlatch.Hold
-	var waiters []*result
+	var waiters []*probe.Call
 	for i := range locks {
 		name := lockName + string(rune('a'+i))
 		holds = append(holds, r.take(context.Background(), rlock.New(r.other, name)))
@@ -254,7 +255,7 @@ func TestCutWakesTheWaitersOfAllLocks(t *testing.T) {
 		r.release(h)
 	}
 	for _, w := range waiters {
-		r.release(r.gets(w))
+		r.release(w.Succeeds())
 	}
 	r.nothingLeft()
 }

@@ -6,6 +6,7 @@ import (
 	"context"
 	"math/rand/v2"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -19,6 +20,7 @@ import (
 	"github.com/redlatch/redlatch/config"
 	"github.com/redlatch/redlatch/fairlock"
 	"github.com/redlatch/redlatch/fencedlock"
+	"github.com/redlatch/redlatch/internal/locktest/probe"
 	"github.com/redlatch/redlatch/internal/redistest"
 	"github.com/redlatch/redlatch/rlock"
 	"github.com/redlatch/redlatch/rwlock"
@@ -53,13 +55,10 @@ func TestSoakLocksExcludeThroughFaults(t *testing.T) {
 	for _, c := range clients {
 		require.NoError(t, c.Shutdown(ctx), "requests in doubt were never settled")
 	}
-	left := func() (keys []string) {
-		for _, key := range server.Do(t, "KEYS", "*").Texts() {
-			if !strings.HasPrefix(key, "redisson_lock_token:") && !strings.HasPrefix(key, "redisson_unlock_latch:") {
-				keys = append(keys, key)
-			}
-		}
-		return keys
+	left := func() []string {
+		return slices.DeleteFunc(probe.Locks(server.Do(t, "KEYS", "*").Texts()), func(key string) bool {
+			return strings.HasPrefix(key, config.TokenPrefix+":")
+		})
 	}
 	if !assert.Eventually(t, func() bool { return len(left()) == 0 }, 10*time.Second, 50*time.Millisecond) {
 		t.Errorf("left behind: %q\n%s", left(), server.Snapshot(t))
@@ -116,14 +115,11 @@ type soakLock struct {
 
 func (s *soak) open(t *testing.T, url string) *redlatch.Client {
 	t.Helper()
-	c, err := redlatch.Open(t.Context(), config.Config{
+	return probe.Client(t, config.Config{
 		Servers: config.Single(url), LockWatchdogTimeout: 2 * time.Second, Timeout: 300 * time.Millisecond,
 		RetryDelay:   config.Delay{Min: 5 * time.Millisecond, Max: 20 * time.Millisecond},
 		FallbackPoll: 400 * time.Millisecond, SubscriptionLinger: 50 * time.Millisecond, FairLockWaitTimeout: 2 * time.Second,
-	})
-	require.NoError(t, err)
-	t.Cleanup(func() { _ = c.Close() })
-	return c
+	}, nil)
 }
 
 func (s *soak) locks(c *redlatch.Client) []soakLock {
