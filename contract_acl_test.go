@@ -47,7 +47,7 @@ func TestRecommendedACLIsEnough(t *testing.T) {
 		"Cluster": func(t *testing.T) (config.Servers, []*redistest.Node) {
 			t.Helper()
 			c := redistest.StartCluster(t)
-			return config.Cluster(c.Addresses()...), c.Nodes()
+			return c.Servers(), c.Nodes()
 		},
 		"Sentinel": func(t *testing.T) (config.Servers, []*redistest.Node) {
 			t.Helper()
@@ -55,7 +55,7 @@ func TestRecommendedACLIsEnough(t *testing.T) {
 			for _, n := range s.Sentinels() {
 				n.Do(t, append([]string{"ACL", "SETUSER", "watcher"}, aclRule(t, "watcher")...)...)
 			}
-			return config.Sentinel(s.MasterName(), s.Addresses()...), s.Nodes()
+			return s.Servers(), s.Nodes()
 		},
 	}
 	for name, start := range topologies {

@@ -46,7 +46,7 @@ func newFleet(t *testing.T, cluster *redistest.Cluster, changes ...func(*config.
 
 func (f *fleet) open(o redlatch.Observer, changes ...func(*config.Config)) *redlatch.Client {
 	f.Helper()
-	return probe.Client(f, config.Config{Servers: config.Cluster(f.cluster.Addresses()...)}, changes, redlatch.WithObserver(o))
+	return probe.Client(f, config.Config{Servers: f.cluster.Servers()}, changes, redlatch.WithObserver(o))
 }
 
 // relays are lines to the masters, one to each, and the change of a client's config that makes it take them.

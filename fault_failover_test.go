@@ -13,42 +13,19 @@ import (
 	"github.com/redlatch/redlatch/internal/redistest"
 )
 
-// site is servers one of which can die and be replaced.
-type site struct {
-	servers  config.Servers
-	master   func(t testing.TB) *redistest.Node // of the lock
-	replaced func(t testing.TB, dead *redistest.Node) *redistest.Node
-	channels string // how the server calls the command that counts who listens
-}
-
-// failing are the topologies that replace a dead master by themselves.
-var failing = map[string]func(t *testing.T) *site{
-	"Cluster": func(t *testing.T) *site {
+// failing start the topologies that replace a dead master by themselves.
+var failing = map[string]func(t testing.TB) redistest.Mortal{
+	"Cluster": func(t testing.TB) redistest.Mortal { t.Helper(); return redistest.StartCluster(t) },
+	"Sentinel": func(t testing.TB) redistest.Mortal {
 		t.Helper()
-		c := redistest.StartCluster(t)
-		return &site{
-			servers:  config.Cluster(c.Addresses()...),
-			master:   func(t testing.TB) *redistest.Node { t.Helper(); return c.MasterOf(t, lockName) },
-			replaced: func(t testing.TB, dead *redistest.Node) *redistest.Node { t.Helper(); return c.AwaitFailover(t, dead) },
-			channels: "SHARDNUMSUB",
-		}
-	},
-	"Sentinel": func(t *testing.T) *site {
-		t.Helper()
-		s := redistest.StartSentinel(t, redistest.WithReplicas(1))
-		return &site{
-			servers:  config.Sentinel(s.MasterName(), s.Addresses()...),
-			master:   s.Master,
-			replaced: func(t testing.TB, dead *redistest.Node) *redistest.Node { t.Helper(); return s.AwaitMaster(t, dead) },
-			channels: "NUMSUB",
-		}
+		return redistest.StartSentinel(t, redistest.WithReplicas(1))
 	},
 }
 
-// failover is a site with two clients.
+// failover is one of these with two clients.
 type failover struct {
 	*rig
-	*site
+	redistest.Mortal
 	seen probe.Events // of the first client
 }
 
@@ -58,7 +35,7 @@ func eachFailing(t *testing.T, test func(f *failover), changes ...func(*config.C
 	for name, start := range failing {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			f := &failover{rig: &rig{T: t}, site: start(t), seen: make(probe.Events, 100_000)}
+			f := &failover{rig: &rig{T: t}, Mortal: start(t), seen: make(probe.Events, 100_000)}
 			f.client, f.other = f.open(f.seen, changes...), f.open(nil, changes...)
 			test(f)
 		})
@@ -67,13 +44,13 @@ func eachFailing(t *testing.T, test func(f *failover), changes ...func(*config.C
 
 func (f *failover) open(o redlatch.Observer, changes ...func(*config.Config)) *redlatch.Client {
 	f.Helper()
-	return probe.Client(f, config.Config{Servers: f.servers}, changes, redlatch.WithObserver(o))
+	return probe.Client(f, config.Config{Servers: f.Servers()}, changes, redlatch.WithObserver(o))
 }
 
 // listened waits until somebody listens for the lock on a server.
 func (f *failover) listened(on *redistest.Node) {
 	f.Helper()
-	f.until(func() bool { return on.Do(f, "PUBSUB", f.channels, lockChannel).List()[1].Int() > 0 }, "the subscription of a waiter")
+	f.until(func() bool { return on.Listeners(f, lockChannel) > 0 }, "the subscription of a waiter")
 }
 
 // nothingOn waits until a server has no lock.
@@ -89,10 +66,10 @@ func TestLockSurvivesItsMaster(t *testing.T) {
 	eachFailing(t, func(f *failover) {
 		hold := f.take(f.Context(), f.lock())
 		waiter := f.starts(f.Context(), f.theirs())
-		dead := f.master(f)
+		dead := f.MasterOf(f, lockName)
 		f.listened(dead)
 		dead.Kill(f)
-		heir := f.replaced(f, dead)
+		heir := f.AwaitHeir(f, dead)
 		f.listened(heir)
 		require.NoError(f, hold.Err())
 		f.release(hold)
@@ -106,10 +83,10 @@ func TestFreeLockCanBeHadAsSoonAsThereIsAMaster(t *testing.T) {
 	t.Parallel()
 	eachFailing(t, func(f *failover) {
 		f.release(f.take(f.Context(), f.lock()))
-		dead := f.master(f)
+		dead := f.MasterOf(f, lockName)
 		dead.Kill(f)
 		one, two := f.starts(f.Context(), f.lock()), f.starts(f.Context(), f.theirs())
-		heir := f.replaced(f, dead)
+		heir := f.AwaitHeir(f, dead)
 		for range 2 {
 			select {
 			case <-one.Done:
@@ -129,10 +106,10 @@ func TestReleaseDuringAFailoverFreesTheLock(t *testing.T) {
 	t.Parallel()
 	eachFailing(t, func(f *failover) {
 		hold := f.take(f.Context(), f.lock())
-		dead := f.master(f)
+		dead := f.MasterOf(f, lockName)
 		dead.Kill(f)
 		release := f.unlocks(hold)
-		heir := f.replaced(f, dead)
+		heir := f.AwaitHeir(f, dead)
 		require.NoError(f, release.Ends())
 		f.nothingOn(heir)
 	}, func(c *config.Config) { c.RetryDelay = config.Delay{Min: time.Hour, Max: time.Hour} })
@@ -144,9 +121,9 @@ func TestLockThatIsLostInAFailoverIsToldToItsHolder(t *testing.T) {
 	t.Parallel()
 	eachFailing(t, func(f *failover) {
 		hold := f.take(f.Context(), f.lock())
-		dead := f.master(f)
+		dead := f.MasterOf(f, lockName)
 		dead.Kill(f)
-		heir := f.replaced(f, dead)
+		heir := f.AwaitHeir(f, dead)
 		heir.Do(f, "DEL", lockName) // should it have come to know of the lock
 		second := f.take(context.Background(), f.theirs())
 		f.isLost(hold, "the server has no such holder any more")
@@ -180,7 +157,7 @@ func TestLogInsOfSentinels(t *testing.T) {
 				options = append(options, redistest.WithSentinelPassword(c.sentinels))
 			}
 			s := redistest.StartSentinel(t, options...)
-			c.cfg.Servers = config.Sentinel(s.MasterName(), s.Addresses()...)
+			c.cfg.Servers = s.Servers()
 			if c.refusal != "" {
 				require.ErrorContains(t, refused(t, c.cfg), c.refusal)
 				return

@@ -57,7 +57,7 @@ func allGoOn(t *testing.T, m *mortal) {
 	}
 	state := func() (locks []string) {
 		for _, k := range []kind{plain, write} {
-			locks = append(locks, fmt.Sprint(m.master().Do(t, "HGETALL", "{"+name+"}:"+k.name).Map()))
+			locks = append(locks, fmt.Sprint(m.MasterOf(t, name).Do(t, "HGETALL", "{"+name+"}:"+k.name).Map()))
 		}
 		return locks
 	}
@@ -77,9 +77,9 @@ func allGoOn(t *testing.T, m *mortal) {
 		require.False(t, t.Failed())
 	}
 	come(make([]int64, len(workers)))
-	dead := m.master()
+	dead := m.MasterOf(t, name)
 	dead.Kill(t)
-	heir := m.replaced(dead)
+	heir := m.AwaitHeir(t, dead)
 	var before []int64
 	for _, w := range workers {
 		before = append(before, w.sections.Load())

@@ -11,6 +11,7 @@ import (
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/config"
+	"github.com/redlatch/redlatch/internal/locktest/probe"
 	"github.com/redlatch/redlatch/internal/redistest"
 	"github.com/redlatch/redlatch/interop/javaagent"
 	"github.com/redlatch/redlatch/rlock"
@@ -22,11 +23,8 @@ const mortalWatchdog = 30 * time.Second
 // mortal is a topology that replaces a master which dies.
 type mortal struct {
 	*testing.T
-	servers  config.Servers
-	yaml     func(topLevel ...string) string // the redisson.yaml that leads there
-	master   func() *redistest.Node
-	replaced func(dead *redistest.Node) *redistest.Node
-	numsub   string
+	redistest.Mortal
+	yaml func(topLevel ...string) string // the redisson.yaml that leads there
 }
 
 func mortals() map[string]func(t *testing.T) *mortal {
@@ -34,26 +32,14 @@ func mortals() map[string]func(t *testing.T) *mortal {
 		"cluster": func(t *testing.T) *mortal {
 			t.Helper()
 			c := redistest.StartCluster(t)
-			return &mortal{
-				T: t, servers: config.Cluster(c.Addresses()...),
-				yaml:     func(topLevel ...string) string { return javaagent.YAMLCluster(c.Addresses(), topLevel...) },
-				master:   func() *redistest.Node { return c.MasterOf(t, name) },
-				replaced: func(dead *redistest.Node) *redistest.Node { return c.AwaitFailover(t, dead) },
-				numsub:   "SHARDNUMSUB",
-			}
+			return &mortal{t, c, func(topLevel ...string) string { return javaagent.YAMLCluster(c.Addresses(), topLevel...) }}
 		},
 		"sentinel": func(t *testing.T) *mortal {
 			t.Helper()
 			s := redistest.StartSentinel(t)
-			return &mortal{
-				T: t, servers: config.Sentinel(s.MasterName(), s.Addresses()...),
-				yaml: func(topLevel ...string) string {
-					return javaagent.YAMLSentinel(s.MasterName(), s.Addresses(), topLevel...)
-				},
-				master:   func() *redistest.Node { return s.Master(t) },
-				replaced: func(dead *redistest.Node) *redistest.Node { return s.AwaitMaster(t, dead) },
-				numsub:   "NUMSUB",
-			}
+			return &mortal{t, s, func(topLevel ...string) string {
+				return javaagent.YAMLSentinel(s.MasterName(), s.Addresses(), topLevel...)
+			}}
 		},
 	}
 }
@@ -61,10 +47,7 @@ func mortals() map[string]func(t *testing.T) *mortal {
 // goClient is a client whose waiters are woken by messages or not at all.
 func (m *mortal) goClient() *redlatch.Client {
 	m.Helper()
-	c, err := redlatch.Open(m.Context(), config.Config{Servers: m.servers, LockWatchdogTimeout: mortalWatchdog, FallbackPoll: time.Hour})
-	require.NoError(m, err)
-	m.Cleanup(func() { _ = c.Close() })
-	return c
+	return probe.Client(m.T, config.Config{Servers: m.Servers(), LockWatchdogTimeout: mortalWatchdog, FallbackPoll: time.Hour}, nil)
 }
 
 func (m *mortal) javaClient() *javaagent.Client {
@@ -79,16 +62,16 @@ func (m *mortal) javaClient() *javaagent.Client {
 // fails kills the master while somebody listens for the lock there, and returns when it has been replaced.
 func (m *mortal) fails() (heir *redistest.Node) {
 	m.Helper()
-	dead := m.master()
+	dead := m.MasterOf(m, name)
 	m.listened(dead)
 	dead.Kill(m)
-	return m.replaced(dead)
+	return m.AwaitHeir(m, dead)
 }
 
 func (m *mortal) listened(on *redistest.Node) {
 	m.Helper()
 	channel := "redisson_lock__channel:{" + name + "}"
-	require.Eventually(m, func() bool { return on.Do(m, "PUBSUB", m.numsub, channel).List()[1].Int() > 0 }, 20*time.Second, 5*time.Millisecond)
+	probe.Until(m, func() bool { return on.Listeners(m, channel) > 0 }, "a subscription")
 }
 
 // The lock lasts for 30 s in Redis. A waiter in Go has it by the release alone, long before that. When Redisson listens at the new master is its

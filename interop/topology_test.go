@@ -64,7 +64,7 @@ func launchCluster(ctx context.Context) (*site, error) {
 		return nil, err
 	}
 	s := &site{
-		servers:    config.Cluster(c.Addresses()...),
+		servers:    c.Servers(),
 		yaml:       func(topLevel ...string) string { return javaagent.YAMLCluster(c.Addresses(), topLevel...) },
 		close:      c.Close,
 		replicates: true,
@@ -99,7 +99,7 @@ func launchSentinel(ctx context.Context) (*site, error) {
 	}
 	master := s.Nodes()[0].Server
 	return &site{
-		servers: config.Sentinel(s.MasterName(), s.Addresses()...),
+		servers: s.Servers(),
 		yaml: func(topLevel ...string) string {
 			return javaagent.YAMLSentinel(s.MasterName(), s.Addresses(), topLevel...)
 		},

@@ -48,7 +48,7 @@ func launchMortalCluster(ctx context.Context) (*mortal, error) {
 	}
 	m := &mortal{
 		name:    "cluster",
-		servers: config.Cluster(c.Addresses()...), yaml: "clusterServersConfig:\n  nodeAddresses:\n" + yamlList(c.Addresses()),
+		servers: c.Servers(), yaml: "clusterServersConfig:\n  nodeAddresses:\n" + yamlList(c.Addresses()),
 		nodes: c.Nodes(), channels: "SHARDNUMSUB", close: c.Close,
 	}
 	return m, m.find(func(n *redistest.Node) bool {
@@ -64,7 +64,7 @@ func launchMortalSentinel(ctx context.Context) (*mortal, error) {
 	}
 	m := &mortal{
 		name:    "Sentinel",
-		servers: config.Sentinel(s.MasterName(), s.Addresses()...),
+		servers: s.Servers(),
 		yaml:    fmt.Sprintf("sentinelServersConfig:\n  masterName: %s\n  sentinelAddresses:\n", s.MasterName()) + yamlList(s.Addresses()),
 		nodes:   s.Nodes(), channels: "NUMSUB", close: s.Close,
 	}

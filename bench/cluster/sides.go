@@ -50,7 +50,7 @@ type redlatchSide struct {
 
 func openRedlatch(ctx context.Context, r *rig, watchdog time.Duration) (*redlatchSide, error) {
 	s := &redlatchSide{names: r.names, seen: &losses{at: make(map[string]time.Time)}}
-	cfg := config.Config{Servers: config.Cluster(r.cluster.Addresses()...), LockWatchdogTimeout: watchdog}
+	cfg := config.Config{Servers: r.cluster.Servers(), LockWatchdogTimeout: watchdog}
 	var err error
 	s.client, err = redlatch.Open(ctx, cfg, redlatch.WithObserver(s.seen))
 	return s, err

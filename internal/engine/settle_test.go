@@ -216,7 +216,7 @@ func TestBusyDebtorIsLeftForTheNextRound(t *testing.T) {
 func TestNewDebtIsToldToTheSettlerOfItsMasterAlone(t *testing.T) {
 	t.Parallel()
 	cluster := redistest.StartCluster(t, redistest.WithReplicas(0))
-	e, _ := still(t, config.Config{Servers: config.Cluster(cluster.Addresses()...)})
+	e, _ := still(t, config.Config{Servers: cluster.Servers()})
 	all := make(map[*topology.Node]bool)
 	for _, name := range names(20) {
 		all[e.servers.MasterOf(e.owing(name).lock.slot)] = true

@@ -95,7 +95,7 @@ func through(t *testing.T, c *redistest.Cluster) (config.Config, map[*redistest.
 		addresses[n.Addr()] = lines[n].Addr()
 	}
 	return config.Config{
-		Servers: config.Cluster(c.Addresses()...), NATMapper: func(address string) string { return cmp.Or(addresses[address], address) },
+		Servers: c.Servers(), NATMapper: func(address string) string { return cmp.Or(addresses[address], address) },
 	}, lines
 }
 

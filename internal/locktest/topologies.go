@@ -49,7 +49,7 @@ func launchCluster(ctx context.Context) (*ensemble, error) {
 		}
 	}
 	return &ensemble{
-		servers: config.Cluster(c.Addresses()...), masters: c.Nodes()[:masters], replicas: c.Nodes()[masters:],
+		servers: c.Servers(), masters: c.Nodes()[:masters], replicas: c.Nodes()[masters:],
 		masterOf: c.MasterOf, close: c.Close,
 		upkeep: []string{"replconf", "cluster|nodes"},
 	}, nil
@@ -63,7 +63,7 @@ func launchSentinel(ctx context.Context) (*ensemble, error) {
 	if err := calm(s.Sentinels()); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
-	return replicating(config.Sentinel(s.MasterName(), s.Addresses()...), s.Nodes(), s.Close, "replconf", "info"), nil
+	return replicating(s.Servers(), s.Nodes(), s.Close, "replconf", "info"), nil
 }
 
 // calm has sentinels ask and tell nothing any more, so that commands can be counted. Servers before 7.0 don't let themselves

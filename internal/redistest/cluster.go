@@ -173,6 +173,9 @@ func (c *Cluster) Nodes() []*Node { return c.nodes }
 // Addresses are the URLs of all nodes for clients, redis://host:port.
 func (c *Cluster) Addresses() []string { return c.nodes.urls() }
 
+// Servers is how a client is told of the cluster.
+func (c *Cluster) Servers() config.Servers { return config.Cluster(c.Addresses()...) }
+
 // Slot is the slot of the key.
 func (c *Cluster) Slot(key string) uint16 { return config.Slot(key) }
 
@@ -227,12 +230,12 @@ func (c *Cluster) FailOver(t testing.TB, master *Node) *Node {
 		}
 		return amiss
 	})
-	return c.AwaitFailover(t, master)
+	return c.AwaitHeir(t, master)
 }
 
-// AwaitFailover returns the node that has become master in place of this one, when all living nodes agree on it and the
+// AwaitHeir returns the node that has become master in place of this one, when all living nodes agree on it and the
 // cluster is as WaitOK wants it. It fails the test after a minute.
-func (c *Cluster) AwaitFailover(t testing.TB, from *Node) *Node {
+func (c *Cluster) AwaitHeir(t testing.TB, from *Node) *Node {
 	t.Helper()
 	var to *Node
 	settle(t, "another node in place of "+from.Addr(), func() (err error) {

@@ -78,7 +78,7 @@ func failOverKeepsData(t *testing.T, c *redistest.Cluster) {
 func frozenMasterIsReplaced(t *testing.T, c *redistest.Cluster) {
 	old := c.MasterOf(t, "k")
 	old.Freeze(t)
-	successor := c.AwaitFailover(t, old)
+	successor := c.AwaitHeir(t, old)
 	require.NotSame(t, old, successor)
 	require.Same(t, successor, c.MasterOf(t, "k"))
 	require.NotContains(t, c.Masters(t), old)
@@ -97,7 +97,7 @@ func killedMasterIsReplaced(t *testing.T, c *redistest.Cluster) {
 	require.NoError(t, err)
 	require.Equal(t, int64(1), replicas.Int())
 	old.Kill(t)
-	successor := c.AwaitFailover(t, old)
+	successor := c.AwaitHeir(t, old)
 	require.Equal(t, "kept", successor.Do(t, "GET", "k").Text())
 	old.Restart(t)
 	c.WaitOK(t)

@@ -12,10 +12,10 @@
 //
 // Three more run servers that belong together, all of them real processes:
 //
-//   - StartCluster: a Redis Cluster, by default of 3 masters with a replica each. Cluster.FailOver, AwaitFailover and
+//   - StartCluster: a Redis Cluster, by default of 3 masters with a replica each. Cluster.FailOver, AwaitHeir and
 //     MoveSlot change it; BeginMove, MoveKeys and EndMove are the stages of a move, for a look at ASK and TRYAGAIN.
 //     WithProxies puts a Proxy before every node: Node.SetLatency, Cut and Restore.
-//   - StartSentinel: a master, its replicas (by default 2) and three sentinels. Sentinel.FailOver and AwaitMaster.
+//   - StartSentinel: a master, its replicas (by default 2) and three sentinels. Sentinel.FailOver and AwaitHeir.
 //   - StartReplicated: a master and its replicas, with nobody who watches them. Replicated.Promote.
 //
 // Their servers are Nodes: all that a Server can do, and Freeze, Thaw, Kill and Restart in a test's words. WaitOK of each

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redlatch/redlatch/config"
 	"github.com/redlatch/redlatch/internal/redistest/redisproc"
 )
 
@@ -143,6 +144,9 @@ func (s *Sentinel) MasterName() string { return masterName }
 // Addresses are the URLs of the sentinels, redis://host:port.
 func (s *Sentinel) Addresses() []string { return s.sentinels.urls() }
 
+// Servers is how a client is told of the sentinels and their master.
+func (s *Sentinel) Servers() config.Servers { return config.Sentinel(masterName, s.Addresses()...) }
+
 // Sentinels are the three sentinels.
 func (s *Sentinel) Sentinels() []*Node { return s.sentinels }
 
@@ -158,6 +162,12 @@ func (s *Sentinel) Master(t testing.TB) *Node {
 		return err
 	})
 	return master
+}
+
+// MasterOf is Master, which has every key.
+func (s *Sentinel) MasterOf(t testing.TB, _ string) *Node {
+	t.Helper()
+	return s.Master(t)
 }
 
 // Replicas are the servers that hold data and are not Master, whether or not they live.
@@ -182,14 +192,14 @@ func (s *Sentinel) FailOver(t testing.TB) *Node {
 		}
 		return errors.New("it has begun")
 	})
-	to := s.AwaitMaster(t, from)
+	to := s.AwaitHeir(t, from)
 	settle(t, "the replicas to follow", func() error { return replicating(to, s.data.nodes.but(to).living()) })
 	return to
 }
 
-// AwaitMaster returns the master when all living sentinels agree on one that is not this one, and it knows itself. The
+// AwaitHeir returns the master when all living sentinels agree on one that is not this one, and it knows itself. The
 // others may not have followed yet, see WaitOK. It fails the test after a minute.
-func (s *Sentinel) AwaitMaster(t testing.TB, not *Node) *Node {
+func (s *Sentinel) AwaitHeir(t testing.TB, not *Node) *Node {
 	t.Helper()
 	var master *Node
 	settle(t, "another master than "+not.Addr(), func() (err error) {

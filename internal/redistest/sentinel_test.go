@@ -27,7 +27,7 @@ func TestSentinel(t *testing.T) {
 	t.Run("KilledMasterIsReplacedAndComesBackAsReplica", func(t *testing.T) {
 		old := s.Master(t)
 		old.Kill(t)
-		master := s.AwaitMaster(t, old)
+		master := s.AwaitHeir(t, old)
 		require.NotSame(t, old, master)
 		require.Contains(t, master.Do(t, "INFO", "replication").Text(), "role:master")
 		old.Restart(t)
@@ -39,7 +39,7 @@ func TestSentinel(t *testing.T) {
 		old, frozen := s.Master(t), s.Sentinels()[0]
 		frozen.Freeze(t)
 		old.Freeze(t)
-		master := s.AwaitMaster(t, old)
+		master := s.AwaitHeir(t, old)
 		frozen.Thaw(t)
 		old.Thaw(t)
 		s.WaitOK(t)

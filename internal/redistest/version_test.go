@@ -68,7 +68,7 @@ func TestEveryVersionFormsEveryTopology(t *testing.T) {
 			s := redistest.StartSentinel(t, redistest.WithVersion(version), redistest.WithPassword("pw"), redistest.WithSentinelPassword("pw2"))
 			old := s.FailOver(t)
 			old.Kill(t)
-			require.NotSame(t, old, s.AwaitMaster(t, old))
+			require.NotSame(t, old, s.AwaitHeir(t, old))
 			old.Restart(t)
 			s.WaitOK(t)
 

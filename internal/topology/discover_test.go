@@ -20,7 +20,7 @@ import (
 func TestSentinelsAreBelievedWithoutAskingTheMasterThatIsKnown(t *testing.T) {
 	sentinel := redistest.StartSentinel(t, redistest.WithReplicas(0), redistest.WithDownAfter(time.Hour))
 	cfg, err := config.Config{
-		Servers: config.Sentinel(sentinel.MasterName(), sentinel.Addresses()...), ScanInterval: time.Hour,
+		Servers: sentinel.Servers(), ScanInterval: time.Hour,
 	}.WithDefaults()
 	require.NoError(t, err)
 	top, err := Open(t.Context(), cfg, Options{Log: slog.New(slog.DiscardHandler)})

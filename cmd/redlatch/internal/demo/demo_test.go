@@ -391,7 +391,7 @@ func TestSentinelsMayDemandThePasswordOfTheServers(t *testing.T) {
 	s := redistest.StartSentinel(t, redistest.WithReplicas(0), redistest.WithPassword("s3cret"), redistest.WithSentinelPassword("s3cret"))
 	o := brief(t)
 	o.For = MinFor
-	o.Servers = config.Config{Servers: config.Sentinel(s.MasterName(), s.Addresses()...), Password: "s3cret"}
+	o.Servers = config.Config{Servers: s.Servers(), Password: "s3cret"}
 	v, err := Run(t.Context(), o, new(watcher))
 	require.NoError(t, err)
 	require.Positive(t, v.Sections)
