@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -20,6 +21,22 @@ const (
 	counter = "{" + name + "}:counter"
 	inside  = "{" + name + "}:inside"
 )
+
+// section is an unprotected read-modify-write, as the sections of a javaagent.Contention are.
+func section(t *testing.T, ctx context.Context, conn rueidis.Client) error { //nolint:revive // the test comes first
+	t.Helper()
+	here, err := conn.Do(ctx, conn.B().Incr().Key(inside).Build()).AsInt64()
+	if err != nil {
+		return err
+	}
+	assert.EqualValues(t, 1, here, "somebody else is inside")
+	n, _ := conn.Do(ctx, conn.B().Get().Key(counter).Build()).AsInt64()
+	next := strconv.FormatInt(n+1, 10)
+	if err := conn.Do(ctx, conn.B().Set().Key(counter).Value(next).Build()).Error(); err != nil {
+		return err
+	}
+	return conn.Do(ctx, conn.B().Decr().Key(inside).Build()).Error()
+}
 
 // hammer lets two JVM clients and two Go clients do unprotected read-modify-write under one lock.
 func hammer(t *testing.T, on *topology, k kind) {
@@ -47,19 +64,7 @@ func hammer(t *testing.T, on *topology, k kind) {
 				lock := k.inGo(c, name)
 				conn := f.server.Client(t)
 				for range sections {
-					err := redlatch.Do(ctx, lock, func(context.Context) error {
-						here, err := conn.Do(ctx, conn.B().Incr().Key(inside).Build()).AsInt64()
-						if err != nil {
-							return err
-						}
-						assert.EqualValues(t, 1, here, "somebody else is inside")
-						n, _ := conn.Do(ctx, conn.B().Get().Key(counter).Build()).AsInt64()
-						next := strconv.FormatInt(n+1, 10)
-						if err := conn.Do(ctx, conn.B().Set().Key(counter).Value(next).Build()).Error(); err != nil {
-							return err
-						}
-						return conn.Do(ctx, conn.B().Decr().Key(inside).Build()).Error()
-					})
+					err := redlatch.Do(ctx, lock, func(context.Context) error { return section(t, ctx, conn) })
 					if !assert.NoError(t, err) {
 						return
 					}

@@ -32,7 +32,7 @@ type groupOwner func(values ...string) party
 func (f *fleet) groupInGo(c *redlatch.Client) groupOwner {
 	owner := c.NewOwner()
 	return func(values ...string) party {
-		return &goParty{lockOf: multilock.NewGroup(c, name, values...), owner: owner}
+		return asGoParty(owner, multilock.NewGroup(c, name, values...), "")
 	}
 }
 
@@ -324,16 +324,7 @@ func groupsHammer(t *testing.T, on *topology) {
 			conn := f.server.Client(t)
 			work.Go(func() {
 				for range sections {
-					err := redlatch.Do(ctx, group, func(context.Context) error {
-						here, err := conn.Do(ctx, conn.B().Incr().Key(inside).Build()).AsInt64()
-						assert.EqualValues(t, 1, here, "somebody else is inside")
-						count, _ := conn.Do(ctx, conn.B().Get().Key(counter).Build()).AsInt64()
-						next := conn.B().Set().Key(counter).Value(strconv.FormatInt(count+1, 10)).Build()
-						for _, r := range conn.DoMulti(ctx, next, conn.B().Decr().Key(inside).Build()) {
-							assert.NoError(t, r.Error())
-						}
-						return err
-					})
+					err := redlatch.Do(ctx, group, func(context.Context) error { return section(t, ctx, conn) })
 					if !assert.NoError(t, err) {
 						return
 					}

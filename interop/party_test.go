@@ -47,59 +47,15 @@ type handle interface {
 	ForceUnlock(ctx context.Context) (bool, error)
 }
 
-// goParty is an owner in Go. It keeps its holds in order, since Redisson's unlock does not say which one it means.
+// goParty is a goTaker of a lock that can be queried.
 type goParty struct {
+	goTaker
 	lockOf handle
-	owner  redlatch.Owner
 	suffix string
-	holds  []*redlatch.Hold
 }
 
-func (p *goParty) options(lease time.Duration) []redlatch.AcquireOption {
-	if lease == 0 {
-		return nil
-	}
-	return []redlatch.AcquireOption{redlatch.WithLease(lease)}
-}
-
-func (p *goParty) lock(ctx context.Context, lease time.Duration) error {
-	hold, err := p.lockOf.Lock(redlatch.WithOwner(ctx, p.owner), p.options(lease)...)
-	if errors.Is(err, redlatch.ErrReentry) {
-		return fmt.Errorf("%w: %w", errRefused, err)
-	}
-	if err != nil {
-		return err
-	}
-	p.holds = append(p.holds, hold)
-	return nil
-}
-
-func (p *goParty) tryLock(ctx context.Context, wait, lease time.Duration) (bool, error) {
-	opts := append(p.options(lease), redlatch.WithWait(wait))
-	hold, err := p.lockOf.TryLock(redlatch.WithOwner(ctx, p.owner), opts...)
-	switch {
-	case errors.Is(err, redlatch.ErrNotAcquired):
-		return false, nil
-	case errors.Is(err, redlatch.ErrReentry):
-		return false, fmt.Errorf("%w: %w", errRefused, err)
-	case err != nil:
-		return false, err
-	}
-	p.holds = append(p.holds, hold)
-	return true, nil
-}
-
-func (p *goParty) unlock(ctx context.Context) error {
-	if len(p.holds) == 0 {
-		return errNotHeld
-	}
-	hold := p.holds[len(p.holds)-1]
-	p.holds = p.holds[:len(p.holds)-1]
-	err := hold.Unlock(ctx)
-	if errors.Is(err, redlatch.ErrLost) {
-		return fmt.Errorf("%w: %w", errNotHeld, err)
-	}
-	return err
+func asGoParty(owner redlatch.Owner, lockOf handle, suffix string) *goParty {
+	return &goParty{goTaker: goTaker{of: lockOf, owner: owner}, lockOf: lockOf, suffix: suffix}
 }
 
 func (p *goParty) forceUnlock(ctx context.Context) (bool, error) { return p.lockOf.ForceUnlock(ctx) }
@@ -242,7 +198,7 @@ func (f *fleet) javaClient(t *testing.T) *javaagent.Client {
 }
 
 func newGoParty(c *redlatch.Client, k kind, name string) *goParty {
-	return &goParty{lockOf: k.inGo(c, name), owner: c.NewOwner(), suffix: k.goSuffix}
+	return asGoParty(c.NewOwner(), k.inGo(c, name), k.goSuffix)
 }
 
 func newJavaParty(t *testing.T, c *javaagent.Client, thread string, k kind, name string) *javaParty {
