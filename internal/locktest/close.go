@@ -7,6 +7,7 @@ import (
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/config"
+	"github.com/redlatch/redlatch/internal/locktest/probe"
 )
 
 var closePromises = []promise{
@@ -22,7 +23,7 @@ var closePromises = []promise{
 }
 
 func (s *stage) closes() {
-	here, there := s.process(), s.process(deaf)
+	here, there := s.process(), s.process(probe.Deaf)
 	hold := s.take(context.Background(), s.lock(here))
 	foreign := s.take(context.Background(), s.wiring.Rival(there, "another"))
 	front := s.queue(context.Background(), s.wiring.New(here, "another"))
@@ -89,15 +90,8 @@ func shutdown(ctx context.Context, p *Process) <-chan error {
 // awaitError waits for the end of a call in the background.
 func (s *stage) awaitError(result <-chan error) error {
 	s.t.Helper()
-	timer := time.NewTimer(patience)
-	defer timer.Stop()
-	select {
-	case err := <-result:
-		return err
-	case <-timer.C:
-		s.FailNow("it took too long", "%s", stacks())
-		return nil
-	}
+	probe.Until(s.t, func() bool { return len(result) > 0 }, "the end of a call")
+	return <-result
 }
 
 // refusesNew waits until a process that shuts down admits nobody.

@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/internal/locktest/probe"
 )
 
 var exclusionPromises = []promise{
@@ -75,7 +76,7 @@ func (s *stage) counts() {
 	section := &section{stage: s}
 	var wg sync.WaitGroup
 	for range clients {
-		p := s.process(deaf) // a lost wake-up would be a standstill
+		p := s.process(probe.Deaf) // a lost wake-up would be a standstill
 		wg.Go(func() { section.run(p, rounds) })
 	}
 	s.finishes(&wg, "many clients with many rounds each")
@@ -87,7 +88,7 @@ func (s *stage) countsInOneProcess() {
 	if s.wiring.Topology.frugal() {
 		goroutines, rounds = 8, 5
 	}
-	section, p := &section{stage: s}, s.process(deaf)
+	section, p := &section{stage: s}, s.process(probe.Deaf)
 	var wg sync.WaitGroup
 	for range goroutines {
 		wg.Go(func() { section.run(p, rounds) })

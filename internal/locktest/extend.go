@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/internal/locktest/probe"
 )
 
 var extendPromises = []promise{
@@ -41,13 +42,13 @@ func (s *stage) extendsShorter() {
 }
 
 func (s *stage) extendsWatched() {
-	seen := make(events, 100)
-	here, there := s.observed(seen, watchdog(s.lively())), s.process()
+	seen := make(probe.Events, 100)
+	here, there := s.observed(seen, probe.Watchdog(s.lively())), s.process()
 	hold := s.take(context.Background(), s.lock(here))
 	s.NoError(hold.Extend(context.Background(), s.lively()*2/3))
 	began := time.Now()
 	for time.Since(began) < s.lively()*3/2 {
-		s.awaits(seen, redlatch.EventRenewed)
+		seen.Await(s.t, redlatch.EventRenewed)
 	}
 	s.NoError(hold.Err())
 	s.isHeld(s.rival(there))

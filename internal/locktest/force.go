@@ -6,6 +6,7 @@ import (
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/config"
+	"github.com/redlatch/redlatch/internal/locktest/probe"
 )
 
 var forcePromises = []promise{
@@ -47,7 +48,7 @@ func (s *stage) forcesOwn() {
 }
 
 func (s *stage) forcesForeign() {
-	here, there := s.process(watchdog(s.lively())), s.process()
+	here, there := s.process(probe.Watchdog(s.lively())), s.process()
 	hold := s.take(context.Background(), s.lock(here))
 	s.force(there, true)
 	next := s.take(context.Background(), s.rival(there), redlatch.WithLease(time.Hour))
@@ -61,7 +62,7 @@ func (s *stage) forcesForeign() {
 }
 
 func (s *stage) forceWakes() {
-	here, there, operator := s.process(), s.process(deaf), s.process()
+	here, there, operator := s.process(), s.process(probe.Deaf), s.process()
 	hold := s.take(context.Background(), s.lock(here))
 	waiter := s.queue(context.Background(), s.rival(there))
 	waiter.waits()

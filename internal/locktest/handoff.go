@@ -8,6 +8,7 @@ import (
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/config"
+	"github.com/redlatch/redlatch/internal/locktest/probe"
 )
 
 var handOffPromises = []promise{
@@ -44,7 +45,7 @@ func (s *stage) starvesNobody() {
 	}
 	s.until(func() bool { return rounds.Load() > 20 })
 	for range 3 {
-		s.release(s.take(context.Background(), s.lock(there), redlatch.WithWait(6*patience))) // on a busy machine it is seldom free
+		s.release(s.take(context.Background(), s.lock(there), redlatch.WithWait(4*patience))) // on a busy machine it is seldom free
 	}
 	close(stop)
 	s.finishes(&wg, "the end of the loops")
@@ -87,7 +88,7 @@ func (s *stage) warmUp(p *Process) *redlatch.Hold {
 // handOverCosts looks for a single hand-over: a waiter that happens to ask the server at the moment of the release is none
 // that the lock could be handed to.
 func (s *stage) handOverCosts() {
-	p := s.process(deaf, patient(10_000))
+	p := s.process(probe.Deaf, patient(10_000))
 	hold := s.warmUp(p)
 	var cost map[string]int64
 	s.until(func() bool {
@@ -100,7 +101,7 @@ func (s *stage) handOverCosts() {
 }
 
 func (s *stage) noHandOff() {
-	p := s.process(deaf, patient(config.NoHandOff))
+	p := s.process(probe.Deaf, patient(config.NoHandOff))
 	hold := s.warmUp(p)
 	for range 10 {
 		var cost map[string]int64
@@ -114,7 +115,7 @@ func (s *stage) noHandOff() {
 
 func (s *stage) limitsSeries() {
 	const limit = 3
-	p := s.process(deaf, patient(limit))
+	p := s.process(probe.Deaf, patient(limit))
 	hold := s.warmUp(p)
 	series, longest := 0, 0
 	for round := 0; round < 8 || longest < limit; round++ {
@@ -134,7 +135,7 @@ func (s *stage) limitsSeries() {
 
 // leavesDuringHandOver lets waiters give up just when the lock is given to them.
 func (s *stage) leavesDuringHandOver() {
-	here, there := s.process(deaf, patient(1000)), s.process(deaf)
+	here, there := s.process(probe.Deaf, patient(1000)), s.process(probe.Deaf)
 	for range s.rounds(40) {
 		hold := s.take(context.Background(), s.lock(here))
 		waiter := s.queue(context.Background(), s.lock(here))
@@ -152,8 +153,8 @@ func (s *stage) leavesDuringHandOver() {
 }
 
 func (s *stage) handedOverHold() {
-	seen := make(events, 1000)
-	here, there := s.observed(seen, watchdog(s.lively()), patient(100)), s.process()
+	seen := make(probe.Events, 1000)
+	here, there := s.observed(seen, probe.Watchdog(s.lively()), patient(100)), s.process()
 	first := s.take(context.Background(), s.lock(here), redlatch.WithLease(time.Hour))
 	if s.wiring.Shared {
 		s.release(first)
@@ -167,7 +168,7 @@ func (s *stage) handedOverHold() {
 	s.ttlBetween(s.handle(here), 0, s.lively())
 	began := time.Now()
 	for time.Since(began) < s.lively()*3/2 {
-		s.awaits(seen, redlatch.EventRenewed)
+		seen.Await(s.t, redlatch.EventRenewed)
 	}
 	s.NoError(hold.Err())
 	s.isHeld(s.rival(there))

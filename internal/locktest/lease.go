@@ -6,6 +6,7 @@ import (
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/config"
+	"github.com/redlatch/redlatch/internal/locktest/probe"
 )
 
 // lively is a watchdog timeout for tests that wait for renewals. They are due after a third of it, so that nobody must sleep for
@@ -15,10 +16,6 @@ func (s *stage) lively() time.Duration {
 		return Span(1300 * time.Millisecond)
 	}
 	return Span(900 * time.Millisecond)
-}
-
-func watchdog(d time.Duration) func(*config.Config) {
-	return func(c *config.Config) { c.LockWatchdogTimeout = d }
 }
 
 var leasePromises = []promise{
@@ -34,28 +31,6 @@ var leasePromises = []promise{
 	{"ShortestLeaseIsAHoldOrAnError", nil, (*stage).shortestLease},              //
 	{"EventsTellTheStoryOfAHold", nil, (*stage).tellsEvents},                    //
 	{"WatchdogRenewsManyLocksOfOneClient", exclusive, (*stage).renewsMany},      // WD-11
-}
-
-// events is an observer that a test listens to. It must be large enough for all that is not listened to.
-type events chan redlatch.Event
-
-func (e events) Observe(v redlatch.Event) { e <- v }
-
-// awaits waits for an event of a kind and passes over others.
-func (s *stage) awaits(e events, kind redlatch.EventKind) redlatch.Event {
-	s.t.Helper()
-	timer := time.NewTimer(patience)
-	defer timer.Stop()
-	for {
-		select {
-		case v := <-e:
-			if v.Kind == kind {
-				return v
-			}
-		case <-timer.C:
-			s.FailNow("it took too long", "no event %q within %v", kind, patience)
-		}
-	}
 }
 
 // isLost says that a hold ended before its release, in every way that it can be asked.
@@ -102,8 +77,8 @@ func (s *stage) trustEndsFirst() {
 
 func (s *stage) fixedLease() {
 	lease := Span(600 * time.Millisecond)
-	seen := make(events, 100)
-	here, there := s.observed(seen, watchdog(lease/2)), s.process()
+	seen := make(probe.Events, 100)
+	here, there := s.observed(seen, probe.Watchdog(lease/2)), s.process()
 	began := time.Now()
 	hold := s.take(context.Background(), s.lock(here), redlatch.WithLease(lease))
 	next := s.take(context.Background(), s.rival(there)) // several renewals would have been due
@@ -121,12 +96,12 @@ func (s *stage) fixedLease() {
 }
 
 func (s *stage) watchdogKeeps() {
-	seen := make(events, 100)
-	here, there := s.observed(seen, watchdog(s.lively())), s.process()
+	seen := make(probe.Events, 100)
+	here, there := s.observed(seen, probe.Watchdog(s.lively())), s.process()
 	began := time.Now()
 	hold := s.take(context.Background(), s.lock(here))
 	for time.Since(began) < 3*s.lively() {
-		s.awaits(seen, redlatch.EventRenewed)
+		seen.Await(s.t, redlatch.EventRenewed)
 		s.NoError(hold.Err())
 		s.isHeld(s.rival(there))
 	}
@@ -138,7 +113,7 @@ func (s *stage) watchdogKeeps() {
 
 // renewsInTime looks at the TTL again and again.
 func (s *stage) renewsInTime() {
-	p := s.process(watchdog(s.lively()))
+	p := s.process(probe.Watchdog(s.lively()))
 	h := s.handle(p)
 	hold := s.take(context.Background(), h)
 	lowest, began := s.lively(), time.Now()
@@ -155,7 +130,7 @@ func (s *stage) renewsInTime() {
 
 func (s *stage) maxHold() {
 	limit := Span(700 * time.Millisecond)
-	here, there := s.process(watchdog(limit/2)), s.process()
+	here, there := s.process(probe.Watchdog(limit/2)), s.process()
 	began := time.Now()
 	hold := s.take(context.Background(), s.lock(here), redlatch.WithMaxHold(limit))
 	s.isHeld(s.rival(there))
@@ -169,14 +144,14 @@ func (s *stage) maxHold() {
 
 // renewalEnds lets a second lock tell the time: when it has been renewed again and again, the first one would have been too.
 func (s *stage) renewalEnds() {
-	seen := make(events, 1000)
-	p := s.observed(seen, watchdog(s.lively()))
+	seen := make(probe.Events, 1000)
+	p := s.observed(seen, probe.Watchdog(s.lively()))
 	clock := s.take(context.Background(), s.wiring.New(p, "the clock"))
 	for range 5 {
 		s.release(s.take(context.Background(), s.lock(p)))
 	}
 	for range 4 {
-		v := s.awaits(seen, redlatch.EventRenewed)
+		v := seen.Await(s.t, redlatch.EventRenewed)
 		s.NotEqual(lockName, v.Name)
 	}
 	s.NoError(clock.Err())
@@ -185,15 +160,15 @@ func (s *stage) renewalEnds() {
 }
 
 func (s *stage) renewsAfterLoss() {
-	seen := make(events, 1000)
-	p := s.observed(seen, watchdog(s.lively()))
+	seen := make(probe.Events, 1000)
+	p := s.observed(seen, probe.Watchdog(s.lively()))
 	ctx := redlatch.WithOwner(context.Background(), p.Client().NewOwner())
 	lost := s.take(ctx, s.lock(p), redlatch.WithLease(Span(100*time.Millisecond)))
 	s.isLost(lost, redlatch.ErrLost)
 	hold := s.take(ctx, s.lock(p)) // the same owner
 	began := time.Now()
 	for time.Since(began) < s.lively()*3/2 {
-		s.awaits(seen, redlatch.EventRenewed)
+		seen.Await(s.t, redlatch.EventRenewed)
 	}
 	s.NoError(hold.Err())
 	s.ErrorIs(lost.Unlock(context.Background()), redlatch.ErrLost)
@@ -227,21 +202,21 @@ func (s *stage) shortestLease() {
 }
 
 func (s *stage) tellsEvents() {
-	seen := make(events, 100)
+	seen := make(probe.Events, 100)
 	here, there := s.observed(seen), s.process()
 	s.release(s.take(context.Background(), s.lock(here)))
-	acquired := s.awaits(seen, redlatch.EventAcquired)
-	released := s.awaits(seen, redlatch.EventReleased)
+	acquired := seen.Await(s.t, redlatch.EventAcquired)
+	released := seen.Await(s.t, redlatch.EventReleased)
 	s.NoError(released.Err)
 	s.Equal(acquired.Owner, released.Owner)
 
 	rival := s.take(context.Background(), s.rival(there))
 	s.isHeld(s.lock(here))
-	s.ErrorIs(s.awaits(seen, redlatch.EventNotAcquired).Err, redlatch.ErrNotAcquired)
+	s.ErrorIs(seen.Await(s.t, redlatch.EventNotAcquired).Err, redlatch.ErrNotAcquired)
 	s.release(rival)
 
 	hold := s.take(context.Background(), s.lock(here), redlatch.WithLease(Span(50*time.Millisecond)))
-	lost := s.awaits(seen, redlatch.EventLost)
+	lost := seen.Await(s.t, redlatch.EventLost)
 	s.ErrorIs(lost.Err, redlatch.ErrLost)
 	s.Equal(hold.Owner(), lost.Owner)
 }
@@ -251,15 +226,15 @@ func (s *stage) renewsMany() {
 	if s.wiring.Topology.frugal() {
 		locks = 15
 	}
-	seen := make(events, 10_000)
-	p := s.observed(seen, watchdog(s.lively()), func(c *config.Config) { c.LockWatchdogBatchSize = 7 })
+	seen := make(probe.Events, 10_000)
+	p := s.observed(seen, probe.Watchdog(s.lively()), func(c *config.Config) { c.LockWatchdogBatchSize = 7 })
 	var holds []*redlatch.Hold
 	for i := range locks {
 		holds = append(holds, s.take(context.Background(), s.wiring.New(p, lockName+string(rune('A'+i)))))
 	}
 	began := time.Now()
 	for time.Since(began) < 2*s.lively() {
-		s.awaits(seen, redlatch.EventRenewed)
+		seen.Await(s.t, redlatch.EventRenewed)
 	}
 	for _, h := range holds {
 		s.NoError(h.Err())

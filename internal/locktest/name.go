@@ -6,6 +6,7 @@ import (
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/config"
+	"github.com/redlatch/redlatch/internal/locktest/probe"
 )
 
 var namePromises = []promise{
@@ -16,7 +17,7 @@ var namePromises = []promise{
 
 // anyName takes, waits for, hands on and releases locks of names that a protocol of text could stumble over.
 func (s *stage) anyName() {
-	here, there := s.process(), s.process(deaf)
+	here, there := s.process(), s.process(probe.Deaf)
 	names := []string{
 		"order:1001", "{tenant}:order:1", "a}b{c}d", "a{b", "{}x", "a}b", "a{}b{c}", "{", "}", "a b\tc", "%s%d%!",
 		"Größe/ключ/鍵/🔒", "line\r\nbreak", "nul\x00byte", "\xff\xfe\x80", "*3\r\n$3\r\nDEL", `"quoted"'`, "*", "?[a-z]\\",
@@ -58,7 +59,7 @@ func (s *stage) mapsOnce() {
 }
 
 func (s *stage) meetsByMappedName() {
-	plain, mapped := s.process(deaf), s.process(prefixed("app:"))
+	plain, mapped := s.process(probe.Deaf), s.process(prefixed("app:"))
 	hold := s.take(context.Background(), s.wiring.Rival(mapped, "order:1"))
 	waiter := s.queue(context.Background(), s.wiring.New(plain, "app:order:1"))
 	s.isFree(s.wiring.New(plain, "order:1"))

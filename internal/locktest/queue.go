@@ -7,6 +7,7 @@ import (
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/config"
+	"github.com/redlatch/redlatch/internal/locktest/probe"
 )
 
 var queuePromises = []promise{
@@ -64,7 +65,7 @@ func (s *stage) stands(p *Process, waiters int) {
 }
 
 func (s *stage) queuesForFree() {
-	p := s.process(deaf)
+	p := s.process(probe.Deaf)
 	hold := s.take(context.Background(), s.rival(p))
 	first := s.queue(context.Background(), s.lock(p), redlatch.WithWait(time.Minute))
 	if s.wiring.Listens {
@@ -112,7 +113,7 @@ func (s *stage) leavesQueue() {
 }
 
 func (s *stage) frontLeaves() {
-	here, there := s.process(), s.process(deaf)
+	here, there := s.process(), s.process(probe.Deaf)
 	hold := s.take(context.Background(), s.rival(here))
 	front := s.queue(context.Background(), s.lock(there))
 	next := s.queue(context.Background(), s.lock(there))

@@ -7,6 +7,7 @@ import (
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/config"
+	"github.com/redlatch/redlatch/internal/locktest/probe"
 )
 
 var reentryPromises = []promise{
@@ -267,12 +268,12 @@ func (s *stage) leasesDoNotLeak() {
 }
 
 func (s *stage) renewsInnerLease() {
-	seen := make(events, 100)
-	here, there := s.observed(seen, watchdog(s.lively())), s.process()
+	seen := make(probe.Events, 100)
+	here, there := s.observed(seen, probe.Watchdog(s.lively())), s.process()
 	outer := s.take(context.Background(), s.lock(here))
 	inner := s.take(outer.Context(), s.lock(here), redlatch.WithLease(s.lively()))
 	for range 4 {
-		s.awaits(seen, redlatch.EventRenewed)
+		seen.Await(s.t, redlatch.EventRenewed)
 	}
 	s.NoError(outer.Err())
 	s.NoError(inner.Err())

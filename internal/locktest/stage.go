@@ -2,9 +2,7 @@ package locktest
 
 import (
 	"context"
-	"runtime"
 	"slices"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -13,12 +11,12 @@ import (
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/config"
+	"github.com/redlatch/redlatch/internal/locktest/probe"
 )
 
 const (
-	// patience bounds what must come: long enough for a slow machine, and short enough to tell a wake-up from the TTL of a
-	// lock, which is 30 s unless a promise says otherwise.
-	patience = 10 * time.Second
+	// patience is short enough to tell a wake-up from the TTL of a lock, which is 30 s unless a promise says otherwise.
+	patience = probe.Patience
 	// slack is by how much a wait may be longer than asked, on a machine that is busy with other tests.
 	slack = 3 * time.Second
 )
@@ -49,15 +47,8 @@ func (s *stage) process(changes ...func(*config.Config)) *Process {
 func (s *stage) observed(o redlatch.Observer, changes ...func(*config.Config)) *Process {
 	s.t.Helper()
 	p := new(Process)
-	s.t.Cleanup(p.Close)
 	for _, servers := range s.site.Servers {
-		cfg := config.Config{Servers: servers}
-		for _, change := range changes {
-			change(&cfg)
-		}
-		c, err := redlatch.Open(s.t.Context(), cfg, redlatch.WithObserver(o))
-		s.NoError(err)
-		p.Clients = append(p.Clients, c)
+		p.Clients = append(p.Clients, probe.Client(s.t, config.Config{Servers: servers}, changes, redlatch.WithObserver(o)))
 	}
 	return p
 }
@@ -77,32 +68,25 @@ func (s *stage) handle(p *Process) Handle {
 // take takes a lock that must be free, or become so.
 func (s *stage) take(ctx context.Context, l redlatch.Locker, opts ...redlatch.AcquireOption) *redlatch.Hold {
 	s.t.Helper()
-	// Not by a deadline, which the hold's context would inherit.
-	h, err := l.Lock(ctx, append([]redlatch.AcquireOption{redlatch.WithWait(patience)}, opts...)...)
-	s.NoError(err)
-	return h
+	return probe.TakeAs(s.t, ctx, l, opts...)
 }
 
 // release releases a hold that must be live.
 func (s *stage) release(h *redlatch.Hold) {
 	s.t.Helper()
-	s.NoError(h.Unlock(context.Background()))
+	probe.Release(s.t, h)
 }
 
 // isHeld says that l can't be had: somebody holds it against this owner.
 func (s *stage) isHeld(l redlatch.Locker) {
 	s.t.Helper()
-	h, err := l.TryLock(context.Background())
-	s.ErrorIs(err, redlatch.ErrNotAcquired)
-	s.Nil(h)
+	probe.IsHeld(s.t, l)
 }
 
 // isFree says that nobody holds l.
 func (s *stage) isFree(l redlatch.Locker) {
 	s.t.Helper()
-	h, err := l.TryLock(context.Background())
-	s.NoError(err)
-	s.release(h)
+	probe.IsFree(s.t, l)
 }
 
 // becomesFree waits until nobody holds l.
@@ -142,9 +126,7 @@ func (s *stage) onlyLeft(may func(key string) bool) {
 // until waits for something that only asking again and again can tell.
 func (s *stage) until(so func() bool) {
 	s.t.Helper()
-	for deadline := time.Now().Add(patience); !so(); <-time.After(time.Millisecond) {
-		s.True(time.Now().Before(deadline), "it did not happen within %v", patience)
-	}
+	probe.Until(s.t, so)
 }
 
 // rounds is how often to try what goes wrong only now and then.
@@ -185,13 +167,13 @@ func (s *stage) sendsNothing(f func()) {
 // keys are those that exist, without what only tells requests apart.
 func (s *stage) keys() []string {
 	s.t.Helper()
-	return slices.DeleteFunc(s.site.Keys(s.t), func(key string) bool { return strings.HasPrefix(key, config.UnlockLatchPrefix) })
+	return probe.Locks(s.site.Keys(s.t))
 }
 
 // within fails the test unless done is closed soon.
 func (s *stage) within(done <-chan struct{}, what string) {
 	s.t.Helper()
-	s.ends(done, patience, what)
+	probe.Within(s.t, done, what)
 }
 
 // finishes waits for goroutines that do a lot of work. Since they all compete for the same lock, a machine that is busy with other
@@ -203,22 +185,5 @@ func (s *stage) finishes(wg *sync.WaitGroup, what string) {
 		wg.Wait()
 		close(ended)
 	}()
-	s.ends(ended, 12*patience, what)
-}
-
-func (s *stage) ends(done <-chan struct{}, limit time.Duration, what string) {
-	s.t.Helper()
-	timer := time.NewTimer(limit)
-	defer timer.Stop()
-	select {
-	case <-done:
-	case <-timer.C:
-		s.FailNow("it took too long", "%s: not within %v\n%s", what, limit, stacks())
-	}
-}
-
-// stacks shows what everybody does, for a test that hangs.
-func stacks() []byte {
-	buf := make([]byte, 1<<18)
-	return buf[:runtime.Stack(buf, true)]
+	probe.WithinLimit(s.t, 8*patience, ended, what)
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/redlatch/redlatch"
 	"github.com/redlatch/redlatch/config"
+	"github.com/redlatch/redlatch/internal/locktest/probe"
 )
 
 var waitPromises = []promise{
@@ -25,9 +26,6 @@ var waitPromises = []promise{
 	{"NoChannelStaysSubscribed", nil, (*stage).leavesNoChannel},                                    // RL-25, WK-08
 	{"SubscriptionOutlivesItsWaiterByItsLinger", listens, (*stage).lingers},
 }
-
-// deaf makes a process depend on messages: it asks again by itself only after an hour.
-func deaf(c *config.Config) { c.FallbackPoll = time.Hour }
 
 func (s *stage) asksOnce() {
 	here, there := s.process(), s.process()
@@ -142,7 +140,7 @@ func (s *stage) doneContext() {
 }
 
 func (s *stage) wokenByRelease() {
-	here, there := s.process(), s.process(deaf)
+	here, there := s.process(), s.process(probe.Deaf)
 	for range 5 {
 		rival := s.take(context.Background(), s.rival(here)) // its TTL is 30 s: longer than the patience of succeeds
 		waiter := s.queue(context.Background(), s.lock(there))
@@ -155,7 +153,7 @@ func (s *stage) wokenByRelease() {
 // wakeUpPassesOn lets the first of two waiters give up just when it is woken. However the race ends, the lock goes on: to
 // the first, or past it to the second.
 func (s *stage) wakeUpPassesOn() {
-	here, there := s.process(), s.process(deaf)
+	here, there := s.process(), s.process(probe.Deaf)
 	for range s.rounds(25) {
 		rival := s.take(context.Background(), s.rival(here))
 		first := s.queue(context.Background(), s.lock(there))
@@ -175,7 +173,7 @@ func (s *stage) wakeUpPassesOn() {
 
 func (s *stage) crashedHolder() {
 	lease := Span(time.Second)
-	here, there := s.process(), s.process(deaf)
+	here, there := s.process(), s.process(probe.Deaf)
 	began := time.Now()
 	hold := s.take(context.Background(), s.rival(here), redlatch.WithLease(lease))
 	waiter := s.queue(context.Background(), s.lock(there))
@@ -193,7 +191,7 @@ func (s *stage) everyReleaseWakes() {
 	rival := s.take(context.Background(), s.rival(holder))
 	var calls []*call
 	for range processes {
-		calls = append(calls, s.queue(context.Background(), s.rival(s.process(deaf))))
+		calls = append(calls, s.queue(context.Background(), s.rival(s.process(probe.Deaf))))
 	}
 	s.release(rival)
 	ended := make(chan *call)

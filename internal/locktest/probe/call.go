@@ -44,6 +44,7 @@ func Go(t testing.TB, f func() error) *Call {
 }
 
 func begin(t testing.TB, f func() (*redlatch.Hold, error)) *Call {
+	t.Helper()
 	c := &Call{Done: make(chan struct{}), t: t}
 	go func() {
 		defer close(c.Done)

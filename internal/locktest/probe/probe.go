@@ -107,7 +107,7 @@ func Until(t testing.TB, so func() bool, words ...any) {
 	t.Helper()
 	for deadline := time.Now().Add(Patience); !so(); <-time.After(time.Millisecond) {
 		if time.Now().After(deadline) {
-			tooLate(t, words...)
+			tooLate(t, Patience, words...)
 		}
 	}
 }
@@ -115,12 +115,18 @@ func Until(t testing.TB, so func() bool, words ...any) {
 // Within waits for a channel to be closed.
 func Within(t testing.TB, done <-chan struct{}, words ...any) {
 	t.Helper()
-	timer := time.NewTimer(Patience)
+	WithinLimit(t, Patience, done, words...)
+}
+
+// WithinLimit is Within for what may take longer.
+func WithinLimit(t testing.TB, limit time.Duration, done <-chan struct{}, words ...any) {
+	t.Helper()
+	timer := time.NewTimer(limit)
 	defer timer.Stop()
 	select {
 	case <-done:
 	case <-timer.C:
-		tooLate(t, words...)
+		tooLate(t, limit, words...)
 	}
 }
 
@@ -142,14 +148,14 @@ func (e Events) Await(t testing.TB, kind redlatch.EventKind, locks ...string) re
 				return v
 			}
 		case <-timer.C:
-			tooLate(t, "event %q of %q", kind, locks)
+			tooLate(t, Patience, "event %q of %q", kind, locks)
 		}
 	}
 }
 
 // tooLate fails a test, and shows what everybody does.
-func tooLate(t testing.TB, words ...any) {
+func tooLate(t testing.TB, limit time.Duration, words ...any) {
 	t.Helper()
 	buf := make([]byte, 1<<18)
-	require.FailNow(t, fmt.Sprintf("not within %v\n%s", Patience, buf[:runtime.Stack(buf, true)]), words...)
+	require.FailNow(t, fmt.Sprintf("not within %v\n%s", limit, buf[:runtime.Stack(buf, true)]), words...)
 }
