@@ -2,7 +2,6 @@ package redlatch_test
 
 import (
 	"context"
-	"fmt"
 	"regexp"
 	"slices"
 	"strconv"
@@ -46,8 +45,8 @@ func (b *behind) inherits() {
 // minute for who waits.
 func TestReleaseThatTheHeirHasNotGotIsMadeAgain(t *testing.T) {
 	t.Parallel()
-	for i, kind := range everyKind() {
-		t.Run(fmt.Sprint(i), func(t *testing.T) {
+	for name, kind := range everyKind() {
+		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			b := newBehind(t)
 			hold := b.take(t.Context(), kind(b.client, lockName))

@@ -82,11 +82,11 @@ func (m mute) DoMulti(_ context.Context, commands ...rueidis.Completed) []rueidi
 func TestNewDebtReachesTheSettlerThatIsAtWork(t *testing.T) {
 	client := redistest.Start(t).Client(t)
 	synctest.Test(t, func(t *testing.T) {
-		var asked atomic.Int32
+		var asked atomic.Int64
 		cfg, err := config.Config{Servers: config.External()}.WithDefaults()
 		require.NoError(t, err)
 		log := slog.New(slog.DiscardHandler)
-		servers, err := topology.Open(t.Context(), cfg, topology.Options{Log: log, Redis: mute{client, func(n int) { asked.Store(int32(n)) }}})
+		servers, err := topology.Open(t.Context(), cfg, topology.Options{Log: log, Redis: mute{client, func(n int) { asked.Store(int64(n)) }}})
 		require.NoError(t, err)
 		e := &Engine{
 			cfg: cfg, log: log, servers: servers, debtCame: make(chan struct{}, 1),
@@ -95,7 +95,7 @@ func TestNewDebtReachesTheSettlerThatIsAtWork(t *testing.T) {
 		e.life, e.end = context.WithCancel(t.Context())
 		e.workers.Go(e.settleDebts)
 		e.owing("old")
-		for debts := range int32(5) {
+		for debts := range int64(5) {
 			time.Sleep(time.Minute)
 			synctest.Wait()
 			require.Equal(t, debts+1, asked.Load())
