@@ -79,9 +79,10 @@ func (m *mortal) listened(on *redistest.Node) {
 func TestInteropFailover(t *testing.T) {
 	for topology, start := range mortals() {
 		t.Run(topology, func(t *testing.T) {
-			t.Run("java-to-go/a waiter gets the lock from a new master", func(t *testing.T) { goWaits(t, start(t)) })
-			t.Run("go-to-java/a waiter gets the lock from a new master", func(t *testing.T) { javaWaits(t, start(t)) })
-			t.Run("both/none meet and all go on when the master dies under load", func(t *testing.T) { allGoOn(t, start(t)) })
+			t.Parallel()
+			t.Run("java-to-go/a waiter gets the lock from a new master", func(t *testing.T) { t.Parallel(); goWaits(t, start(t)) })
+			t.Run("go-to-java/a waiter gets the lock from a new master", func(t *testing.T) { t.Parallel(); javaWaits(t, start(t)) })
+			t.Run("both/none meet and all go on when the master dies under load", func(t *testing.T) { t.Parallel(); allGoOn(t, start(t)) })
 		})
 	}
 }

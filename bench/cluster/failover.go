@@ -263,15 +263,11 @@ func (b *bench) survive(ctx context.Context, side string, m *mortal, c *contende
 	}
 	waiting, giveUp := context.WithCancel(ctx)
 	defer giveUp()
-	type served struct {
-		at  time.Time
-		err error
-	}
-	entered := make(chan served, failoverLocks)
+	entered := make(chan entry, failoverLocks)
 	for _, o := range c.waiters {
 		go func() {
 			err := o.lock(waiting)
-			entered <- served{time.Now(), err}
+			entered <- entry{time.Now(), err}
 		}()
 	}
 	if err := m.awaited(ctx); err != nil {
@@ -292,34 +288,51 @@ func (b *bench) survive(ctx context.Context, side string, m *mortal, c *contende
 	if err != nil {
 		return err
 	}
-	over := time.After(patience)
-	var last time.Duration
-	inTime, all, failed := 0, 0, 0
-	for open := true; open && all+failed < failoverLocks; {
-		select {
-		case s := <-entered:
-			if s.err != nil {
-				failed++
-				continue
-			}
-			all++
-			last = max(last, s.at.Sub(replaced))
-			if s.at.Sub(replaced) <= servedBound {
-				inTime++
-			}
-		case <-over:
-			open = false
-		}
-	}
+	result := watchEntries(entered, replaced)
 	giveUp()
 	releasing.Wait()
 	b.sheet.Number(figure+": new master after", side, replaced.Sub(died).Seconds(), "s")
-	b.sheet.Count(figure+": waiters that have the lock 2 s later", side, inTime, "waiters")
-	b.sheet.Count(figure+": waiters that have it within a minute", side, all, "waiters")
-	b.sheet.Number(figure+": last of these after the new master", side, last.Seconds(), "s")
+	b.sheet.Count(figure+": waiters that have the lock 2 s later", side, result.inTime, "waiters")
+	b.sheet.Count(figure+": waiters that have it within a minute", side, result.all, "waiters")
+	b.sheet.Number(figure+": last of these after the new master", side, result.last.Seconds(), "s")
 	b.sheet.Count(figure+": releases that failed", side, int(refused.Load()), "releases")
-	if side == "redlatch" && inTime < failoverLocks {
-		return fmt.Errorf("%d of %d waiters had the lock within %v of the new master, the last one after %v", inTime, failoverLocks, servedBound, last)
+	if side == "redlatch" && result.inTime < failoverLocks {
+		return fmt.Errorf("%d of %d waiters had the lock within %v of the new master, the last one after %v",
+			result.inTime, failoverLocks, servedBound, result.last)
 	}
 	return nil
+}
+
+// entry is the end of a waiter's waiting.
+type entry struct {
+	at  time.Time
+	err error
+}
+
+// entries sum up the waiters: how many have their locks, within the bound and at all, and when the last one had.
+type entries struct {
+	inTime, all int
+	last        time.Duration
+}
+
+// watchEntries looks at all waiters, for a while, and counts from when there was a new master.
+func watchEntries(entered <-chan entry, replaced time.Time) (sum entries) {
+	over := time.After(patience)
+	for range failoverLocks {
+		select {
+		case e := <-entered:
+			if e.err != nil {
+				continue
+			}
+			took := e.at.Sub(replaced)
+			sum.all++
+			sum.last = max(sum.last, took)
+			if took <= servedBound {
+				sum.inTime++
+			}
+		case <-over:
+			return sum
+		}
+	}
+	return sum
 }
