@@ -36,7 +36,7 @@
 // # Data in Redis
 //
 // The lock's name, after the name mapper, is a hash: field "<client id>:<thread id>", value hold count, with the lease as the key's
-// TTL (wire-protocol.md §1, §3). Messages tell waiters to look again; they carry no truth.
+// TTL (docs/wire-protocol.md §1, §3). Messages tell waiters to look again; they carry no truth.
 //
 // # Owners
 //

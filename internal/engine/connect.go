@@ -86,7 +86,9 @@ func explain(err error) error {
 
 func explainReply(err error) error {
 	switch {
-	case serverSays(err, "WRONGPASS", "NOAUTH", "ERR invalid password"):
+	case serverSays(err, "NOAUTH"):
+		return fmt.Errorf("the server demands a log-in; set Password, and Username where it knows several: %w", err)
+	case serverSays(err, "WRONGPASS", "ERR invalid password"):
 		return fmt.Errorf("the server refused user and password; check Username and Password: %w", err)
 	case forbidden(err):
 		return fmt.Errorf("the user's ACL does not allow to connect and run scripts; see docs/operations.md for the rule: %w", err)

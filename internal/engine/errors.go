@@ -9,6 +9,7 @@ import (
 
 	"github.com/redis/rueidis"
 
+	"github.com/redlatch/redlatch/config"
 	"github.com/redlatch/redlatch/internal/topology"
 	"github.com/redlatch/redlatch/lua"
 	"github.com/redlatch/redlatch/pubsub"
@@ -23,7 +24,7 @@ var (
 	ErrNotReplicated = topology.ErrNotReplicated
 	ErrReentry       = errors.New("lock can't be entered again")
 	ErrWrongType     = errors.New("key is no lock of this kind")
-	ErrBadName       = errors.New("bad lock name")
+	ErrBadName       = config.ErrName
 )
 
 // requestError is what the server or the network said to one request. Only such an error can be over at the next try.

@@ -38,12 +38,12 @@ func NewLock(e *Engine, name string, kind Kind, o LockOptions) *Lock {
 	}
 	key, err := e.cfg.MapName(name)
 	if err != nil {
-		l.invalid = fmt.Errorf("%w: %w", ErrBadName, err)
+		l.invalid = err
 		return l
 	}
 	l.Key, l.slot = key, config.Slot(key)
 	if err := config.SlotSafe(key); err != nil && e.servers.Clustered() {
-		l.invalid = fmt.Errorf("%w: %w", ErrBadName, err)
+		l.invalid = err
 	} else if err != nil {
 		e.unsafeName.Do(func() {
 			e.log.Warn("a lock's name works on this server, and would not on a cluster; not told again of other names", "error", err)

@@ -36,6 +36,7 @@ func (s *stage) refuses(ctx context.Context, l redlatch.Locker, why error, words
 			}
 			if why != nil {
 				s.ErrorIs(err, why)
+				s.True(s.wiring.Composed || strings.Count(err.Error(), why.Error()) < 2, "it says it twice: %v", err)
 			}
 		}
 	})
