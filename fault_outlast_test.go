@@ -111,6 +111,7 @@ func TestReleasesAreNotMadeAgainWhileTheReplicasCanNotBeAsked(t *testing.T) {
 		return reply
 	}
 	do("CONFIG", "SET", "maxclients", "3")
+	holds = append(holds, p.take(t.Context(), p.lock())) // whose WAIT is the last that the connection did
 	asks := regexp.MustCompile(`(?m)^id=(\d+) .* cmd=wait `).FindStringSubmatch(do("CLIENT", "LIST", "TYPE", "normal").Text())
 	require.NotNil(t, asks)
 	do("CLIENT", "KILL", "ID", asks[1])

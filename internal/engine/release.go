@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/redlatch/redlatch/internal/topology"
@@ -65,11 +66,15 @@ func (e *Engine) outlast(t *tenure, by *topology.Node, stood time.Duration) {
 		return
 	}
 	l, o, lease := t.lock, t.owner, t.lease
-	by.Outlast(l.latch(e.latches.next()), time.Now().Add(max(lease, stood, e.cfg.LockWatchdogTimeout)), func() {
+	again := sync.OnceFunc(func() {
 		returned := e.join(l, o)
 		e.oweFor(returned, "", lease, stood)
 		e.part(returned)
 	})
+	by.Outlast(l.latch(e.latches.next()), time.Now().Add(max(lease, stood, e.cfg.LockWatchdogTimeout)), again)
+	if e.servers.MasterOf(l.slot) != by { // it was replaced while it answered, or the slot moves
+		again()
+	}
 }
 
 // concludeRelease draws the conclusion for the holds that are left.

@@ -60,7 +60,7 @@ type committer struct {
 	watched int64       // how many have come
 	due     bool        // the replicas are to be asked for these, though nothing else may be queued
 	planned *time.Timer // sets due; nil: not planned
-	silence bool        // the replicas did not acknowledge what they were asked for alone
+	silent  bool        // the replicas were asked for these alone, and did not acknowledge them
 	working bool
 	closed  bool
 	idle    sync.WaitGroup // of the goroutine
@@ -73,7 +73,7 @@ type committer struct {
 	conn    *commitConn // nil while there is none
 	counted time.Time   // when the replicas were counted last; zero: not, or no more true
 	count   int
-	silent  bool // the server knows no WAIT, or does not let us: told to the log once
+	mute    bool // the server knows no WAIT, or does not let us: told to the log once
 	blind   bool // the same with INFO
 }
 
@@ -147,16 +147,20 @@ func (c *committer) work() {
 		known := open
 		if err == nil && len(batch) > 0 {
 			known = c.send(batch)
+			c.learn(before, known)
 		}
-		if err == nil && known == open && before.due {
-			known = c.ask(before.mark)
-		}
-		c.learn(before, known)
 		for _, job := range batch {
 			if err != nil {
 				job.err = err
 			}
 			close(job.done)
+		}
+		if before.due && known == open {
+			if err == nil {
+				known = c.ask(before.mark)
+			}
+			c.learn(before, known)
+			c.silence(known == open)
 		}
 	}
 }
@@ -244,6 +248,7 @@ func (c *committer) connect() error {
 		return c.node.notSent(err)
 	}
 	c.conn, c.counted = &commitConn{client, release}, time.Time{}
+	c.silence(false)
 	c.lose() // what was written before, this server need not have: it may be another one, or have restarted
 	return nil
 }
@@ -294,7 +299,7 @@ func (c *committer) pipeline(ctx context.Context, batch []*commit, command scrip
 // wanted is how many replicas WAIT is to wait for; 0: no WAIT.
 func (c *committer) wanted() int {
 	switch {
-	case c.silent:
+	case c.mute:
 		return 0
 	case c.cfg.CheckLockSyncedSlaves.Count() > 0:
 		return c.cfg.CheckLockSyncedSlaves.Count()
@@ -316,7 +321,7 @@ func (c *committer) missing(wanted int, reply rueidis.RedisResult) error {
 	got, err := reply.AsInt64()
 	switch {
 	case refusesCommand(err):
-		c.silent = true
+		c.mute = true
 		c.renounce()
 		c.log.Warn("the server refuses WAIT: locks work without waiting for replicas, and a failover can lose them",
 			"server", c.node.address, "answer", err)
@@ -347,7 +352,7 @@ func (c *committer) renounce() {
 
 // countReplicas asks for the number of replicas when that is not known, or was asked long ago.
 func (c *committer) countReplicas() error {
-	if c.blind || c.silent || c.cfg.CheckLockSyncedSlaves.Count() > 0 || !c.counted.IsZero() && time.Since(c.counted) < recount {
+	if c.blind || c.mute || c.cfg.CheckLockSyncedSlaves.Count() > 0 || !c.counted.IsZero() && time.Since(c.counted) < recount {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(c.node.life, c.cfg.Timeout)

@@ -21,7 +21,7 @@ const (
 	unsureAtMost = 20_000
 )
 
-// unsure is a write that the replicas may not have yet. It was made since the committer has its connection.
+// unsure is a write that the replicas may not have yet. It was made since the committer has its connection, if it has one.
 type unsure struct {
 	number int64     // counted from one
 	mark   string    // a key of the same slot that nobody needs
@@ -46,8 +46,9 @@ const (
 )
 
 // Outlast watches over a write that this node has just answered and that a failover must not take back. lost is called, once, when the node
-// dies, is left alone, or stops being the slot's master before replicas are known to have the write: whoever is the master then has to be asked. It is not
-// called when that happens after until, nor where there are no replicas, nor when very many are watched over. It must not block.
+// dies, is given up, or stops being the slot's master before replicas are known to have the write: whoever is the master then has to be asked. It is not
+// called when that happens after until, nor where no replica was linked when the server was asked last, nor when very many are watched over. It must
+// not block.
 //
 // Nobody waits for all this: the WAIT of the next grant tells of it, or else one that is sent a moment later for all such writes, behind one to mark, a
 // key of the same slot that nobody needs and that is gone at once.
@@ -82,7 +83,7 @@ func (c *committer) planLocked() {
 		return
 	}
 	pause := askSoon
-	if c.silence {
+	if c.silent {
 		pause = askAgain
 	}
 	c.planned = time.AfterFunc(pause, func() {
@@ -140,21 +141,25 @@ func (c *committer) learn(before earlier, known knowledge) {
 	switch known {
 	case gone:
 		c.lose()
-		return
 	case copied:
 		c.mu.Lock()
 		for len(c.unsure) > 0 && c.unsure[0].number <= before.last {
 			c.unsure = c.unsure[1:]
 		}
-		c.silence = false
+		c.silent = false
+		c.mu.Unlock()
 	case open:
+		now := time.Now()
 		c.mu.Lock()
-		if before.due {
-			now := time.Now()
-			c.unsure = slices.DeleteFunc(c.unsure, func(u unsure) bool { return now.After(u.until) })
-			c.silence = true
-		}
+		c.unsure = slices.DeleteFunc(c.unsure, func(u unsure) bool { return before.due && now.After(u.until) })
+		c.mu.Unlock()
 	}
+}
+
+// silence notes whether the replicas keep silent about what they are asked for alone.
+func (c *committer) silence(silent bool) {
+	c.mu.Lock()
+	c.silent = silent
 	c.mu.Unlock()
 }
 

@@ -127,7 +127,7 @@ func (t *Topology) node(address string, as role) *Node {
 		})
 		t.nodes[key] = n
 		if t.life.Err() != nil { // after Close nobody would close it
-			n.closed = true
+			n.closed, n.commits.closed = true, true
 			n.end()
 		}
 	}
