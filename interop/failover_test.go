@@ -77,6 +77,7 @@ func (m *mortal) listened(on *redistest.Node) {
 // The lock lasts for 30 s in Redis. A waiter in Go has it by the release alone, long before that. When Redisson listens at the new master is its
 // own matter, and it can take a while; but it asks again when the time is over that it was told.
 func TestInteropFailover(t *testing.T) {
+	t.Parallel()
 	for topology, start := range mortals() {
 		t.Run(topology, func(t *testing.T) {
 			t.Parallel()
