@@ -135,14 +135,17 @@ func TestOpenWithADoneContextConnectsToNothing(t *testing.T) {
 func TestOpenSaysThatTheLoginIsWrong(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t, redistest.WithPassword("s3cret-of-the-server"), redistest.WithUser("app on >s3cret ~* &* +@all"))
-	for name, cfg := range map[string]config.Config{
-		"none":          {},
-		"wrong":         {Password: "s3cret-but-wrong"},
-		"unknown user":  {Username: "nobody", Password: "s3cret"},
-		"wrong of user": {Username: "app", Password: "s3cret-but-wrong"},
+	for name, c := range map[string]struct {
+		cfg  config.Config
+		says string
+	}{
+		"none":          {config.Config{}, "demands a log-in; set Password"},
+		"wrong":         {config.Config{Password: "s3cret-but-wrong"}, "check Username and Password"},
+		"unknown user":  {config.Config{Username: "nobody", Password: "s3cret"}, "check Username and Password"},
+		"wrong of user": {config.Config{Username: "app", Password: "s3cret-but-wrong"}, "check Username and Password"},
 	} {
-		cfg.Servers = config.Single("redis://" + server.Addr())
-		require.ErrorContains(t, refused(t, cfg), "check Username and Password", name)
+		c.cfg.Servers = config.Single("redis://" + server.Addr())
+		require.ErrorContains(t, refused(t, c.cfg), c.says, name)
 	}
 	c := probe.Open(t, "redis://app:s3cret@"+server.Addr())
 	h, err := rlock.New(c, lockName).TryLock(context.Background())
