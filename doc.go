@@ -58,7 +58,7 @@
 // # Failure handling
 //
 // A request that fails for a cause which may pass (no connection, a server that loads or fails over) is made again with
-// back-off, within config.Config.RetryAttempts, or, where masters can change, for the time that as many timeouts and delays take; then
+// back-off, within config.Config.RetryAttempts, or, where masters can change and where a server refuses to write, for the time that as many timeouts and delays take; then
 // the call returns what the server said, in an [Error]. A request whose answer
 // was lost is settled: one script bars it from taking effect later and reads whether it did, so that it is adopted or undone, at
 // once or in the background. The caller's context is looked at between requests: a call returns one command timeout after its end

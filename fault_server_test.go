@@ -154,6 +154,20 @@ func TestKilledConnectionsCostNothingButTime(t *testing.T) {
 	r.nothingLeft()
 }
 
+// refuses answers every acquisition with these words, and counts them.
+func (r *rig) refuses(words string) (asked *int) {
+	r.Helper()
+	asked = new(int)
+	r.relay.OnRequest(func(cmd []string) redistest.Action {
+		if !runs("acquire")(cmd) {
+			return redistest.Pass()
+		}
+		*asked++
+		return redistest.AnswerError(words)
+	})
+	return asked
+}
+
 // A server that answers every request with a passing refusal is asked for as often as configured, and then its words are returned.
 func TestRefusalThatDoesNotPassIsReturnedAfterTheRetries(t *testing.T) {
 	t.Parallel()
@@ -162,21 +176,14 @@ func TestRefusalThatDoesNotPassIsReturnedAfterTheRetries(t *testing.T) {
 		"MISCONF Redis is configured to save RDB snapshots, but it's currently unable to persist to disk.",
 	} {
 		r := newRig(t)
-		asked := 0
-		r.relay.OnRequest(func(cmd []string) redistest.Action {
-			if !runs("acquire")(cmd) {
-				return redistest.Pass()
-			}
-			asked++
-			return redistest.AnswerError(words)
-		})
+		asked := r.refuses(words)
 		_, err := r.lock().Lock(context.Background())
 		require.ErrorContains(t, err, words[:8])
 		require.NotErrorIs(t, err, redlatch.ErrNotAcquired)
 		_, err = r.lock().TryLock(context.Background())
 		require.ErrorContains(t, err, words[:8])
 		r.relay.OnRequest(nil)
-		require.Equal(t, 4+1, asked, "three retries, and one attempt")
+		require.Equal(t, 4+1, *asked, "three retries, and one attempt")
 		r.release(r.take(context.Background(), r.lock()))
 	}
 }
@@ -185,17 +192,10 @@ func TestRefusalThatDoesNotPassIsReturnedAfterTheRetries(t *testing.T) {
 func TestServerThatRefusesToWriteIsAskedForLongerThanABrokenOne(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
-	asked := 0
-	r.relay.OnRequest(func(cmd []string) redistest.Action {
-		if !runs("acquire")(cmd) {
-			return redistest.Pass()
-		}
-		asked++
-		return redistest.AnswerError("READONLY You can't write against a read only replica.")
-	})
+	asked := r.refuses("READONLY You can't write against a read only replica.")
 	_, err := r.lock().Lock(context.Background())
 	require.ErrorContains(t, err, "READONLY")
-	require.Greater(t, asked, 4+1)
+	require.Greater(t, *asked, 4+1)
 	r.relay.OnRequest(nil)
 	r.release(r.take(context.Background(), r.lock()))
 }
@@ -209,17 +209,10 @@ func TestRefusalForGoodIsReturnedAtOnce(t *testing.T) {
 		"OOM command not allowed when used memory > 'maxmemory'.",
 	} {
 		r := newRig(t)
-		asked := 0
-		r.relay.OnRequest(func(cmd []string) redistest.Action {
-			if !runs("acquire")(cmd) {
-				return redistest.Pass()
-			}
-			asked++
-			return redistest.AnswerError(words)
-		})
+		asked := r.refuses(words)
 		_, err := r.lock().Lock(context.Background())
 		require.ErrorContains(t, err, strings.TrimPrefix(words, "ERR "))
 		r.relay.OnRequest(nil)
-		require.Equal(t, 1, asked)
+		require.Equal(t, 1, *asked)
 	}
 }

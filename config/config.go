@@ -100,8 +100,8 @@ type Config struct {
 	ConnectTimeout time.Duration
 
 	// RetryAttempts is how often a command that failed for a cause that may pass is sent again, so a command is sent once more
-	// often than this. Where masters can change, failures that come at once, as in a failover, count by their time and not by their number: as
-	// long as so many timeouts and delays would take. Default 4; range 1 … 2147483647, or NoRetry. Read it through Retries. An acquire whose answer was lost is settled
+	// often than this. Where masters can change, and where a server refuses to write, failures that come at once count by their time and
+	// not by their number: as long as so many timeouts and delays would take. Default 4; range 1 … 2147483647, or NoRetry. Read it through Retries. An acquire whose answer was lost is settled
 	// by reading, not by sending it again, whatever stands here. YAML: retryAttempts (whose 0 is NoRetry).
 	RetryAttempts int
 

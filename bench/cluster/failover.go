@@ -214,6 +214,9 @@ func (b *bench) redissonContenders(ctx context.Context, m *mortal) (*contenders,
 	for i, of := range []string{"holders", "waiters"} {
 		yaml := fmt.Sprintf("lockWatchdogTimeout: %d\n", b.plan.watchdog.Milliseconds()) + m.yaml
 		if clients[i], err = agent.Open(ctx, of, yaml); err != nil {
+			if i > 0 {
+				err = errors.Join(err, clients[0].Close(context.WithoutCancel(ctx)))
+			}
 			return nil, err
 		}
 	}

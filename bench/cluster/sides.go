@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"os"
 	"runtime"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -172,12 +171,8 @@ func (b *bench) openRedisson(ctx context.Context, r *rig) (*redissonSide, error)
 	if err != nil {
 		return nil, err
 	}
-	var yaml strings.Builder
-	fmt.Fprintf(&yaml, "lockWatchdogTimeout: %d\nclusterServersConfig:\n  nodeAddresses:\n", b.plan.watchdog.Milliseconds())
-	for _, address := range r.cluster.Addresses() {
-		fmt.Fprintf(&yaml, "    - %q\n", address)
-	}
-	client, err := agent.Open(ctx, b.name, yaml.String())
+	yaml := fmt.Sprintf("lockWatchdogTimeout: %d\nclusterServersConfig:\n  nodeAddresses:\n", b.plan.watchdog.Milliseconds()) + yamlList(r.cluster.Addresses())
+	client, err := agent.Open(ctx, b.name, yaml)
 	return &redissonSide{client: client, locks: len(r.names)}, err
 }
 

@@ -455,7 +455,7 @@ func (a *acquisition) standDown() {
 	}
 	defer t.give()
 	if leave, due := e.leaving(t); due {
-		_, by, err := callBy(e, leave)
+		_, by, err := callBy(e, e.cfg.Timeout, leave)
 		if err != nil {
 			e.owe(t, "")
 			return

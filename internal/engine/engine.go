@@ -224,15 +224,13 @@ func (e *Engine) Close() {
 func call[T any](e *Engine, c lua.Call[T]) (T, error) { return callOne(e, e.cfg.Timeout, c) }
 
 func callOne[T any](e *Engine, timeout time.Duration, c lua.Call[T]) (T, error) {
-	ctx, cancel := context.WithTimeout(e.life, timeout)
-	defer cancel()
-	v, err := topology.Run(ctx, e.servers, c)
-	return v, e.failed(err)
+	v, _, err := callBy(e, timeout, c)
+	return v, err
 }
 
-// callBy is call, and gives the node that has answered.
-func callBy[T any](e *Engine, c lua.Call[T]) (T, *topology.Node, error) {
-	ctx, cancel := context.WithTimeout(e.life, e.cfg.Timeout)
+// callBy is callOne, and gives the node that has answered.
+func callBy[T any](e *Engine, timeout time.Duration, c lua.Call[T]) (T, *topology.Node, error) {
+	ctx, cancel := context.WithTimeout(e.life, timeout)
 	defer cancel()
 	v, by, err := topology.RunBy(ctx, e.servers, c)
 	return v, by, e.failed(err)

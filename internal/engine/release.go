@@ -29,7 +29,7 @@ func (e *Engine) releaseOnce(t *tenure, doubt bool) error {
 		}
 		e.mu.Unlock()
 
-		reply, by, err := callBy(e, t.lock.Kind.Release(t.target(latch, t.lease), left))
+		reply, by, err := callBy(e, e.cfg.Timeout, t.lock.Kind.Release(t.target(latch, t.lease), left))
 		if err == nil {
 			e.outlast(t, by, 0)
 			return e.concludeRelease(t, sent, end, reply, doubt)

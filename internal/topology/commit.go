@@ -53,7 +53,7 @@ type committer struct {
 	cfg  config.Config
 	log  *slog.Logger
 
-	// mu guards the queue. It is never held over network I/O.
+	// mu guards what follows, up to idle. It is never held over network I/O.
 	mu      sync.Mutex
 	queue   []*commit
 	unsure  []unsure    // in the order of their numbers
