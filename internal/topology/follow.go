@@ -130,10 +130,13 @@ func (t *Topology) redial() {
 			t.mu.Lock()
 			delete(t.nodes, nodeKey{old.address, old.as})
 			t.mu.Unlock()
-			t.now.Store(single(t.node(old.address, old.as)))
+			next := single(t.node(old.address, old.as))
+			t.now.Store(next)
 			t.changed(func(string) bool { return true })
-			old.close()
-			if !sleepWithin(t.life, pace.NextBackOff()) {
+			old.commits.handOver(next)
+			live := sleepWithin(t.life, pace.NextBackOff())
+			old.close() // what was on its way has its answer, and is not in doubt
+			if !live {
 				return
 			}
 		}
