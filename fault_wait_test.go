@@ -44,11 +44,11 @@ func TestMessageBeforeTheSleepIsNotMissed(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, probe.Deaf)
 	hold := r.take(context.Background(), r.theirs())
-	waiter := r.starts(context.Background(), r.lock())
 	late := make(chan struct{})
 	// The attempt that follows the confirmation: it is answered "taken", and that answer is under way during the release.
 	first := r.relay.Next(runs("acquire"), redistest.Pass())
 	second := r.relay.Next(runs("acquire"), redistest.HoldReply(late))
+	waiter := r.starts(context.Background(), r.lock())
 	first.AwaitReply(t)
 	second.AwaitReply(t)
 	heard := make(chan struct{}, 10)
