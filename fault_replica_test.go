@@ -267,10 +267,14 @@ func TestConcurrentAcquisitionsShareOneWait(t *testing.T) {
 		calls = append(calls, p.starts(t.Context(), rlock.New(p.client, lockName+strings.Repeat("'", i+1))))
 	}
 	p.servers.Replicas()[0].Thaw(t)
+	var holds []*redlatch.Hold
 	for _, c := range calls {
-		p.release(c.Succeeds())
+		holds = append(holds, c.Succeeds())
 	}
 	require.Less(t, p.server.CommandStats(t)["wait"], int64(callers/2))
+	for _, h := range holds {
+		p.release(h)
+	}
 }
 
 // HA-13: after SCRIPT FLUSH the script is sent in full, in a step with a WAIT of its own, and counts once.
