@@ -218,7 +218,7 @@ func TestFrozenNodeCostsNoLockOfTheOthers(t *testing.T) {
 	t.Parallel()
 	const locks = 90
 	f := newFleet(t, redistest.StartCluster(t, redistest.WithReplicas(0), redistest.WithConfig("cluster-require-full-coverage", "no")),
-		probe.Watchdog(lively()), func(c *config.Config) { c.Timeout = lively() / 2 })
+		probe.Watchdog(lively()), func(c *config.Config) { c.Timeout = lively() / 4 })
 	frozen := f.master()
 	var lost, kept []*redlatch.Hold
 	for i := range locks {
