@@ -3,7 +3,6 @@ package interop
 import (
 	"context"
 	"fmt"
-	"strings"
 	"testing"
 	"time"
 
@@ -88,11 +87,31 @@ func TestInteropFailover(t *testing.T) {
 	}
 }
 
+// failedInJava tells of a call that Redisson has given up: in a failover its connections can be refused for longer than it tries, or be shut down
+// while a call is about to use them.
+func failedInJava(err error) bool {
+	code := javaagent.CodeOf(err)
+	return code == javaagent.CodeTimeout || code == javaagent.CodeRedis
+}
+
+// insists makes a call in Java until it does not fail so, as an application does.
+func insists(ctx context.Context, call func() error) (err error) {
+	for tries := 0; ; tries++ {
+		err = call()
+		switch {
+		case tries > 0 && javaagent.CodeOf(err) == javaagent.CodeIllegalMonitorState:
+			return nil // a release that was given up had taken effect
+		case !failedInJava(err), ctx.Err() != nil:
+			return err
+		}
+	}
+}
+
 func goWaits(t *testing.T, m *mortal) {
 	const patience = 15 * time.Second
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
-	lock, goes, java := javaagent.Plain(name), m.goClient(), m.javaClient().Thread("one")
+	lock, goes, java := javaagent.Plain(name), m.goClient(), m.javaClient().Thread(t.Name())
 	require.NoError(t, java.Lock(ctx, lock))
 	var hold *redlatch.Hold
 	got := make(chan error, 1)
@@ -102,7 +121,7 @@ func goWaits(t *testing.T, m *mortal) {
 		got <- err
 	}()
 	m.listened(m.fails())
-	require.NoError(t, java.Unlock(ctx, lock))
+	require.NoError(t, insists(ctx, func() error { return java.Unlock(ctx, lock) }))
 	select {
 	case err := <-got:
 		require.NoError(t, err)
@@ -116,7 +135,7 @@ func javaWaits(t *testing.T, m *mortal) {
 	const patience = 45 * time.Second
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
-	lock, java := javaagent.Plain(name), m.javaClient().Thread("one")
+	lock, java := javaagent.Plain(name), m.javaClient().Thread(t.Name())
 	hold, err := rlock.New(m.goClient(), name).Lock(ctx)
 	require.NoError(t, err)
 	waiter := java.Go(javaagent.NewOp(javaagent.OpLock, lock))
@@ -126,8 +145,8 @@ func javaWaits(t *testing.T, m *mortal) {
 	bounded, end := context.WithTimeout(ctx, patience)
 	defer end()
 	_, err = waiter.Wait(bounded)
-	if err != nil && strings.Contains(err.Error(), "RedisClient is shutdown") {
-		err = java.Lock(bounded, lock) // Redisson had its client of the dead master shut down while the call was about to use it
+	if failedInJava(err) {
+		err = insists(bounded, func() error { return java.Lock(bounded, lock) })
 	}
 	require.NoError(t, err)
 	require.NoError(t, java.Unlock(ctx, lock))
