@@ -31,8 +31,8 @@ var names nameServer
 // nameServer answers questions for made-up names, and passes on all others. It is safe for concurrent use.
 type nameServer struct {
 	mu    sync.Mutex
-	hosts map[string]netip.Addr // guarded by mu; by the name as it is on the wire
-	asked map[string]int        // guarded by mu: how often for the address
+	hosts map[string][]netip.Addr // guarded by mu; by the name as it is on the wire: one answer after the other, and again
+	asked map[string]int          // guarded by mu: how often for the address
 }
 
 func (s *nameServer) resolver() *net.Resolver {
@@ -52,14 +52,18 @@ func onWire(name string) string {
 	return b.String() + "\x00"
 }
 
-// points makes a name lead to a host.
-func (s *nameServer) points(name, host string) {
+// points makes a name lead to a host, or to several by turns.
+func (s *nameServer) points(name string, hosts ...string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.hosts == nil {
-		s.hosts, s.asked = make(map[string]netip.Addr), make(map[string]int)
+		s.hosts, s.asked = make(map[string][]netip.Addr), make(map[string]int)
 	}
-	s.hosts[onWire(name)] = netip.MustParseAddr(host)
+	var answers []netip.Addr
+	for _, host := range hosts {
+		answers = append(answers, netip.MustParseAddr(host))
+	}
+	s.hosts[onWire(name)] = answers
 }
 
 func (s *nameServer) timesAsked(name string) int {
@@ -97,13 +101,14 @@ func (s *nameServer) answer(question []byte) []byte {
 	name, rest, _ := bytes.Cut(question[header:], []byte{0})
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	host, known := s.hosts[string(name)+"\x00"]
+	hosts, known := s.hosts[string(name)+"\x00"]
 	if !known {
 		return nil
 	}
 	answers := byte(0)
 	var record []byte
 	if binary.BigEndian.Uint16(rest) == kindA {
+		host := hosts[s.asked[string(name)+"\x00"]%len(hosts)]
 		s.asked[string(name)+"\x00"]++
 		answers = 1
 		record = append([]byte{0xc0, header, 0, kindA, 0, 1, 0, 0, 0, 0, 0, 4}, host.AsSlice()...)
@@ -296,4 +301,70 @@ func TestNameThatLeavesADemotedMasterIsFollowed(t *testing.T) {
 			r.nothingLeft()
 		})
 	}
+}
+
+// The name moves to another server while the old one goes on: who stayed would be alone there.
+func TestNameThatLeavesAServingServerIsFollowed(t *testing.T) {
+	t.Parallel()
+	for mode, describe := range map[string]func(address string) config.Servers{
+		"Single":      config.Single,
+		"MasterSlave": func(address string) config.Servers { return config.MasterSlave(address) },
+	} {
+		t.Run(mode, func(t *testing.T) {
+			t.Parallel()
+			old, young := redistest.Start(t), redistest.Start(t)
+			r := &rig{T: t, server: young}
+			m := newMoving(t, old, young)
+			follower := func(every time.Duration) *redlatch.Client {
+				return probe.Open(t, "redis://"+m.addr(), probe.Deaf, probe.Watchdog(lively()), func(c *config.Config) {
+					c.Servers, c.DNSMonitoringInterval = describe("redis://"+m.addr()), every
+				})
+			}
+			r.client = follower(100 * time.Millisecond)
+			stayer := r.take(t.Context(), rlock.New(follower(config.NoDNSMonitoring), "order:1003"))
+			hold := r.take(t.Context(), r.lock())
+			theirs := r.take(t.Context(), rlock.New(probe.Open(t, old.URL()), "order:1002"))
+			before, after := m.from.Next(redistest.Sends("SUBSCRIBE", "order:1002"), redistest.Pass()), m.to.Next(redistest.Sends("SUBSCRIBE"), redistest.Pass())
+			waiter := r.starts(t.Context(), rlock.New(r.client, "order:1002"))
+			before.AwaitReply(t)
+			m.move()
+			next := waiter.Succeeds() // where nobody has it
+			require.Equal(t, 1, int(young.Do(t, "EXISTS", "order:1002").Int()))
+			r.within(hold.Lost(), "the news that the new server does not know the hold")
+			require.ErrorIs(t, hold.Err(), redlatch.ErrLost)
+			r.release(r.take(t.Context(), r.lock()))
+			second := r.starts(t.Context(), rlock.New(r.client, "order:1002")) // listens at the new server
+			after.AwaitReply(t)
+			r.release(next)
+			r.release(second.Succeeds())
+			r.nothingLeft()
+
+			require.NoError(t, theirs.Err())
+			r.release(theirs)
+			require.NoError(t, stayer.Err())
+			r.release(stayer)
+		})
+	}
+}
+
+// A name that leads now here, now there, to the same server, is no reason to leave a connection.
+func TestNameThatLeadsToAServerByTwoWaysIsLeftAlone(t *testing.T) {
+	t.Parallel()
+	r := &rig{T: t, server: redistest.Start(t)}
+	m := newMoving(t, r.server, r.server)
+	r.client = probe.Open(t, "redis://"+m.addr(), func(c *config.Config) { c.DNSMonitoringInterval = 100 * time.Millisecond })
+	hold := r.take(t.Context(), r.lock())
+	connection := r.server.Clients(t, "normal")
+	asked := names.timesAsked(m.name)
+	names.points(m.name, "127.0.0.2", "127.0.0.3")
+	r.until(func() bool {
+		r.release(r.take(t.Context(), rlock.New(r.client, "order:1002"))) // would need a new connection, were the old one left
+		return names.timesAsked(m.name) > asked+10
+	}, "the name is not looked up again")
+	require.Len(t, connection, 1)
+	now := r.server.Clients(t, "normal")
+	require.Len(t, now, 1)
+	require.Equal(t, connection[0].ID, now[0].ID)
+	r.release(hold)
+	r.nothingLeft()
 }

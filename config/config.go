@@ -55,6 +55,13 @@ type Config struct {
 	// with Sentinel and Replicated; range 100 ms … 1 h. Without effect with other topologies. YAML: scanInterval.
 	ScanInterval time.Duration
 
+	// DNSMonitoringInterval is how often the name of the server is looked up again where its address is fixed: with Single and MasterSlave. When the
+	// name leads elsewhere, twice in a row, it is connected to anew, although the old server goes on: the clients of Redisson leave
+	// it as well, and who stayed would hold locks that exclude nobody any more. Holds that the new server does not know are lost
+	// then. Default 5 s; range 100 ms … 1 h, or NoDNSMonitoring. Without effect on an address that is a number or a socket,
+	// and with other topologies. YAML: dnsMonitoringInterval.
+	DNSMonitoringInterval time.Duration
+
 	// NameMapper turns a lock's name into the name that stands in Redis, usually by putting a prefix before it. Nil: the name as it is.
 	// It must give the same answer for the same name each time, be safe for concurrent use, and agree with the mapper of every Java
 	// service that shares the lock. All companion keys and channels derive from the mapped name. YAML: nameMapper (there a Java class).
@@ -159,6 +166,7 @@ const (
 	DefaultRetryDelayMax         = 2 * time.Second
 	DefaultScanInterval          = time.Second     // with Sentinel and Replicated
 	DefaultClusterScanInterval   = 5 * time.Second // with Cluster
+	DefaultDNSMonitoringInterval = 5 * time.Second // with Single and MasterSlave
 	DefaultSubscriptionLinger    = 10 * time.Second
 	DefaultFallbackPoll          = 10 * time.Second
 	DefaultHandOffLimit          = 16
@@ -169,6 +177,9 @@ const (
 	NoRetry = -1
 	// NoLinger as SubscriptionLinger: a channel is unsubscribed as soon as its last waiter has left. Other negative values are errors.
 	NoLinger time.Duration = -1
+	// NoDNSMonitoring as DNSMonitoringInterval: a name is looked up when it is connected to, and not again before that connection breaks or its
+	// server refuses to write. For a name that leads now here, now there. Other negative values are errors.
+	NoDNSMonitoring time.Duration = -1
 	// NoHandOff as HandOffLimit: every release goes through Redis, past no other process. Other negative values are errors.
 	NoHandOff = -1
 )

@@ -23,6 +23,7 @@ func TestZeroValueMeansRedissonsDefaults(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, config.Config{
 		Servers:                 config.Single(local),
+		DNSMonitoringInterval:   5 * time.Second,
 		LockWatchdogTimeout:     30 * time.Second,
 		LockWatchdogBatchSize:   100,
 		FairLockWaitTimeout:     5 * time.Minute,
@@ -347,6 +348,7 @@ func drawConfig(t *rapid.T) config.Config {
 			config.Replicated("valkeys://a", "b:1"),
 		}).Draw(t, "servers"),
 		ScanInterval:            span("scan", 100*time.Millisecond, time.Hour, 0),
+		DNSMonitoringInterval:   span("dns", 100*time.Millisecond, time.Hour, config.NoDNSMonitoring),
 		LockWatchdogTimeout:     span("watchdog", 100*time.Millisecond, config.MaxLease, 0),
 		LockWatchdogBatchSize:   rapid.IntRange(0, 10_000).Draw(t, "batch"),
 		FairLockWaitTimeout:     span("fair", 100*time.Millisecond, config.MaxLease, 0),

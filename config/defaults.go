@@ -28,7 +28,7 @@ func (e *FieldError) Error() string {
 
 // WithDefaults returns a copy in which every zero field has its documented default, and what the addresses say about user, password and
 // database stands in the fields of that name. TLS is a clone, and set if and only if connections are to be encrypted. The values
-// NoRetry, NoLinger and NoHandOff stay as they are, so that a second WithDefaults changes nothing.
+// NoRetry, NoLinger, NoDNSMonitoring and NoHandOff stay as they are, so that a second WithDefaults changes nothing.
 //
 // All faults are reported at once, each a *FieldError, joined; the Config returned is then the zero one.
 func (c Config) WithDefaults() (Config, error) {
@@ -90,8 +90,10 @@ func (c *Config) applyTopology(f *faults) {
 			f.add("SentinelPassword", "set", none)
 		}
 	}
-	scan := time.Duration(0)
+	scan, dns := time.Duration(0), time.Duration(0)
 	switch mode {
+	case ModeSingle, ModeMasterSlave:
+		dns = DefaultDNSMonitoringInterval
 	case ModeCluster:
 		scan = DefaultClusterScanInterval
 	case ModeSentinel, ModeReplicated:
@@ -99,6 +101,9 @@ func (c *Config) applyTopology(f *faults) {
 	}
 	if scan != 0 || c.ScanInterval != 0 {
 		f.time("ScanInterval", &c.ScanInterval, scan, 100*time.Millisecond, time.Hour, 0, "")
+	}
+	if dns != 0 || c.DNSMonitoringInterval != 0 {
+		f.time("DNSMonitoringInterval", &c.DNSMonitoringInterval, dns, 100*time.Millisecond, time.Hour, NoDNSMonitoring, "NoDNSMonitoring")
 	}
 }
 
@@ -115,6 +120,7 @@ func (c *Config) checkExternal(f *faults) {
 		{"Database", c.Database != 0},
 		{"NATMapper", c.NATMapper != nil},
 		{"ScanInterval", c.ScanInterval != 0},
+		{"DNSMonitoringInterval", c.DNSMonitoringInterval != 0},
 		{"ClientName", c.ClientName != ""},
 		{"TLS", c.TLS != nil},
 	} {
@@ -268,6 +274,7 @@ func (c Config) settings() []slog.Attr {
 		slog.Bool("tls", c.TLS != nil),
 		slog.Bool("natMapper", c.NATMapper != nil),
 		slog.Duration("scanInterval", c.ScanInterval),
+		slog.Duration("dnsMonitoringInterval", c.DNSMonitoringInterval),
 		slog.Bool("nameMapper", c.NameMapper != nil),
 		slog.Duration("lockWatchdogTimeout", c.LockWatchdogTimeout),
 		slog.Int("lockWatchdogBatchSize", c.LockWatchdogBatchSize),

@@ -10,8 +10,8 @@
 //     ShardedSubscriptionMode (PlainAndSharded bridges two). Different values give two locks instead of one, waiters that are dropped from the fair queue, or waiters
 //     that only their timeouts wake.
 //   - Named and set as in Redisson, but each process may have its own: LockWatchdogTimeout, LockWatchdogBatchSize,
-//     CheckLockSyncedSlaves, SlavesSyncTimeout, Timeout, ConnectTimeout, RetryAttempts, RetryDelay, ScanInterval, NATMapper and the
-//     log-ins.
+//     CheckLockSyncedSlaves, SlavesSyncTimeout, Timeout, ConnectTimeout, RetryAttempts, RetryDelay, ScanInterval, DNSMonitoringInterval,
+//     NATMapper and the log-ins.
 //   - Redlatch's own, without a counterpart in Redisson: PlainAndSharded, SkipKindCheck, SubscriptionLinger, FallbackPoll,
 //     HandOffLimit, HandOffWindow, DriftMargin.
 //
@@ -22,8 +22,8 @@
 // # Zero, off, and out of range
 //
 // A field left at zero has its default, so that Config{Servers: config.Single("redis://127.0.0.1:6379")} is complete. Where a thing can
-// be turned off, zero would be the natural word for it but is taken; the constants NoRetry, NoLinger, NoHandOff and SyncedSlavesOff
-// say it instead. Every range in the documentation of a field is checked, once, by Config.WithDefaults, which reports all faults at
+// be turned off, zero would be the natural word for it but is taken; the constants NoRetry, NoLinger, NoDNSMonitoring, NoHandOff and
+// SyncedSlavesOff say it instead. Every range in the documentation of a field is checked, once, by Config.WithDefaults, which reports all faults at
 // once and corrects none. Redisson accepts any positive number for most of them; the ranges here are narrower where
 // a value beyond them could only be a slip of units, such as a timeout of 3 ns for 3 s.
 //

@@ -85,8 +85,9 @@ func Sentinel(masterName string, addresses ...string) Servers {
 }
 
 // MasterSlave describes a master and its replicas, in the forms of Single; the roles stay as they are said here, so that a failover ends
-// the service until the client is opened with other addresses. Locks live on the master; the replicas are those that
-// Config.CheckLockSyncedSlaves speaks of and may be left out. Log-in and TLS are as with Cluster.
+// the service until the client is opened with other addresses, or the master's name leads to the new one
+// (Config.DNSMonitoringInterval). Locks live on the master; the replicas are those that Config.CheckLockSyncedSlaves speaks of and may
+// be left out. Log-in and TLS are as with Cluster.
 // Redisson: masterSlaveServersConfig.masterAddress and slaveAddresses.
 func MasterSlave(master string, slaves ...string) Servers {
 	return describe(ModeMasterSlave, "", append([]string{master}, slaves...)...)

@@ -175,9 +175,9 @@ func TestExternalTakesNoSettingsOfTheConnection(t *testing.T) {
 	require.NoError(t, err)
 	_, err = config.Config{
 		Servers: config.External(), Username: "u", Password: "hunter2", Database: 1, ClientName: "c", TLS: &tls.Config{MinVersion: tls.VersionTLS13},
-		SentinelUsername: "s", SentinelPassword: "hunter2", ScanInterval: time.Second, NATMapper: func(a string) string { return a },
+		SentinelUsername: "s", SentinelPassword: "hunter2", ScanInterval: time.Second, DNSMonitoringInterval: 1, NATMapper: func(a string) string { return a },
 	}.WithDefaults()
-	require.Len(t, faults(t, err), 9)
+	require.Len(t, faults(t, err), 10)
 	require.NotContains(t, err.Error(), "hunter2")
 }
 

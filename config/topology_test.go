@@ -185,6 +185,32 @@ func TestScanIntervalIsThatOfRedissonForEachTopology(t *testing.T) {
 	require.EqualError(t, err, "config: ScanInterval is 1ns; allowed is 100ms to 1h0m0s (0 means the default of 5s)")
 }
 
+func TestNamesOfFixedAddressesAreMonitoredAsByRedisson(t *testing.T) {
+	for _, c := range []struct {
+		servers config.Servers
+		want    time.Duration
+	}{
+		{config.Cluster(local), 0},
+		{config.Sentinel("m", local), 0},
+		{config.Replicated(local), 0},
+		{config.MasterSlave(local), 5 * time.Second},
+		{config.Single(local), 5 * time.Second},
+	} {
+		got, err := config.Config{Servers: c.servers}.WithDefaults()
+		require.NoError(t, err)
+		require.Equal(t, c.want, got.DNSMonitoringInterval)
+		for _, v := range []time.Duration{config.NoDNSMonitoring, 100 * time.Millisecond, time.Hour} {
+			got, err = config.Config{Servers: c.servers, DNSMonitoringInterval: v}.WithDefaults()
+			require.NoError(t, err)
+			require.Equal(t, v, got.DNSMonitoringInterval)
+		}
+		for _, v := range []time.Duration{-2, 1, 100*time.Millisecond - 1, time.Hour + 1, math.MaxInt64} {
+			_, err = config.Config{Servers: c.servers, DNSMonitoringInterval: v}.WithDefaults()
+			requireFault(t, err, "DNSMonitoringInterval")
+		}
+	}
+}
+
 func TestReplicasCanBeDemandedOfEveryTopologyThatHasThem(t *testing.T) {
 	for _, servers := range []config.Servers{
 		config.Cluster(local), config.Sentinel("m", local), config.MasterSlave(local), config.Replicated(local),

@@ -64,9 +64,10 @@ var meaningfulKeys = map[string]yamlKey{
 	"clientName":          {inAny, words("ClientName", func(c *Config) *string { return &c.ClientName })},
 	"database":            {inAny, numbers("Database", 0, math.MaxInt32, func(c *Config, n int) { c.Database = n })},
 
-	"scanInterval": {inCluster | inSentinel | inReplicated, times("ScanInterval", func(c *Config) *time.Duration { return &c.ScanInterval })},
-	"natMapper":    {inCluster | inSentinel | inReplicated, (*yamlReader).readNATMapper},
-	"natMap":       {inCluster | inSentinel, (*yamlReader).readNATMap},
+	"scanInterval":          {inCluster | inSentinel | inReplicated, times("ScanInterval", func(c *Config) *time.Duration { return &c.ScanInterval })},
+	"dnsMonitoringInterval": {inAny, (*yamlReader).readDNSMonitoringInterval},
+	"natMapper":             {inCluster | inSentinel | inReplicated, (*yamlReader).readNATMapper},
+	"natMap":                {inCluster | inSentinel, (*yamlReader).readNATMap},
 
 	"nameMapper": {anywhere, javaOnly("DefaultNameMapper",
 		"set Config.NameMapper to a function that gives the same names, or Go and Java do not see each other's locks")},
@@ -132,7 +133,7 @@ var ignoredKeys = []ignoredGroup{
 	{
 		inAny,
 		"idleConnectionTimeout pingConnectionInterval keepAlive reconnectionDelay subscriptionTimeout subscriptionsPerConnection " +
-			"subscriptionConnectionMinimumIdleSize subscriptionConnectionPoolSize dnsMonitoringInterval dnsMonitoringTimes",
+			"subscriptionConnectionMinimumIdleSize subscriptionConnectionPoolSize dnsMonitoringTimes",
 	},
 	// The same, with one server.
 	{inSingle, "connectionMinimumIdleSize connectionPoolSize"},

@@ -157,6 +157,23 @@ func (r *yamlReader) readShardedSubscriptionMode(v yamlValue) {
 	}
 }
 
+// readDNSMonitoringInterval: -1 turns it off.
+func (r *yamlReader) readDNSMonitoringInterval(v yamlValue) {
+	n, ok := r.whole(v, " of milliseconds", -1, maxMillis)
+	switch {
+	case !ok:
+		return
+	case n == 0:
+		r.fault(v, `"0"`, "a whole number of milliseconds from 1, or -1 for none")
+		return
+	case n == -1:
+		r.cfg.DNSMonitoringInterval = NoDNSMonitoring
+	default:
+		r.cfg.DNSMonitoringInterval = time.Duration(n) * time.Millisecond
+	}
+	r.note("DNSMonitoringInterval", v)
+}
+
 // readRetryInterval reads the constant pause of Redisson 3, where 0 means none.
 func (r *yamlReader) readRetryInterval(v yamlValue) {
 	if n, ok := r.whole(v, " of milliseconds", 0, maxMillis); ok {

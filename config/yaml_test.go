@@ -55,7 +55,8 @@ func TestAFileOfRedisson316(t *testing.T) {
 	cfg.TLS = nil
 	require.Equal(t, config.Config{
 		Servers: cfg.Servers, Username: "orders", Password: "correct horse: #1", Database: 2, ClientName: "order-service",
-		LockWatchdogTimeout: 20 * time.Second, Timeout: 2 * time.Second, ConnectTimeout: 5 * time.Second,
+		DNSMonitoringInterval: 5 * time.Second,
+		LockWatchdogTimeout:   20 * time.Second, Timeout: 2 * time.Second, ConnectTimeout: 5 * time.Second,
 		RetryAttempts: 3, RetryDelay: config.Delay{Min: 1500 * time.Millisecond, Max: 1500 * time.Millisecond},
 	}, cfg)
 	require.Equal(t, []string{
@@ -162,6 +163,9 @@ func TestEachKeyReachesItsField(t *testing.T) {
 		cluster + "  shardedSubscriptionMode: 'off'\n":              {ShardedSubscriptionMode: config.ShardedSubscriptionOff},
 		cluster + "  scanInterval: 200\n":                           {ScanInterval: 200 * time.Millisecond},
 		sentinel + "  sentinelUsername: s\n  sentinelPassword: w\n": {SentinelUsername: "s", SentinelPassword: "w"},
+		single + "  dnsMonitoringInterval: 200\n":                   {DNSMonitoringInterval: 200 * time.Millisecond},
+		single + "  dnsMonitoringInterval: -1\n":                    {DNSMonitoringInterval: config.NoDNSMonitoring},
+		cluster + "  dnsMonitoringInterval: -1\n":                   {DNSMonitoringInterval: config.NoDNSMonitoring},
 		sentinel + "  scanInterval: 200\n":                          {ScanInterval: 200 * time.Millisecond},
 		// No TLS without its scheme, whatever else is set.
 		single + "sslVerificationMode: NONE\nsslTruststore: file:/t.jks\n": {},

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"net"
+	"sync"
 	"time"
 
 	"github.com/redis/rueidis"
@@ -28,7 +29,7 @@ const (
 
 // dial makes the connection that all requests to one server share. ConnectTimeout bounds the connecting, with TLS, and the shorter of it
 // and Timeout the log-in after it. It, and all that the client makes later, end with life, also while they shake hands.
-func dial(life context.Context, cfg config.Config, network, address string, as role) (rueidis.Client, error) {
+func dial(life context.Context, cfg config.Config, network, address string, as role, hosts *hosts) (rueidis.Client, error) {
 	o := rueidis.ClientOption{
 		InitAddress:       []string{address},
 		Username:          cfg.Username,
@@ -42,7 +43,7 @@ func dial(life context.Context, cfg config.Config, network, address string, as r
 		PipelineMultiplex: -1,   // one connection: requests of one lock arrive in the order of their sending
 		Dialer:            net.Dialer{Timeout: cfg.ConnectTimeout, KeepAlive: pingInterval(cfg)},
 		ConnWriteTimeout:  cfg.Timeout,
-		DialCtxFn:         dialer{network, life}.dial,
+		DialCtxFn:         dialer{network, life, hosts}.dial,
 	}
 	if as == sentinelRole {
 		o.Username, o.Password, o.SelectDB = cfg.SentinelUsername, cfg.SentinelPassword, 0
@@ -71,6 +72,7 @@ func dial(life context.Context, cfg config.Config, network, address string, as r
 type dialer struct {
 	network string
 	life    context.Context
+	hosts   *hosts
 }
 
 func (d dialer) dial(ctx context.Context, address string, nd *net.Dialer, t *tls.Config) (net.Conn, error) {
@@ -82,7 +84,9 @@ func (d dialer) dial(ctx context.Context, address string, nd *net.Dialer, t *tls
 	if err != nil {
 		return nil, err
 	}
-	return mortalConn{conn, context.AfterFunc(d.life, func() { _ = conn.Close() })}, nil
+	stop := context.AfterFunc(d.life, func() { _ = conn.Close() })
+	leave := d.hosts.join(conn.RemoteAddr())
+	return mortalConn{conn, sync.OnceFunc(func() { stop(); leave() })}, nil
 }
 
 func (d dialer) connect(ctx context.Context, address string, nd *net.Dialer, t *tls.Config) (net.Conn, error) {
@@ -95,7 +99,7 @@ func (d dialer) connect(ctx context.Context, address string, nd *net.Dialer, t *
 // mortalConn ends with its node.
 type mortalConn struct {
 	net.Conn
-	forget func() bool
+	forget func()
 }
 
 // Close closes the connection, and needs no end any more.

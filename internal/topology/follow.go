@@ -109,8 +109,23 @@ func (t *Topology) refresh(ctx context.Context) (changed bool, err error) {
 	return changed, nil
 }
 
+// unfit is a server behind a fixed address that is to be connected to anew, and why.
+type unfit struct {
+	node *Node
+	why  string
+}
+
+// giveUp has the address of a server connected to anew. It never blocks.
+func (t *Topology) giveUp(n *Node, why string) {
+	select {
+	case t.unfit <- unfit{n, why}:
+	default:
+	}
+}
+
 // redial is the follower's goroutine where the address is fixed. A server that refuses to write is connected to anew: the name, or what
-// stands at the address, may lead to another one by now. If it goes on to refuse, that is tried more and more seldom.
+// stands at the address, may lead to another one by now. If it goes on to refuse, that is tried more and more seldom. So is one to which
+// the name does not lead any more.
 func (t *Topology) redial() {
 	pace := backoff.NewExponentialBackOff(backoff.WithInitialInterval(redialGap), backoff.WithMaxInterval(4*redialGap), backoff.WithMaxElapsedTime(0))
 	var last time.Time
@@ -118,7 +133,8 @@ func (t *Topology) redial() {
 		select {
 		case <-t.life.Done():
 			return
-		case old := <-t.demoted:
+		case left := <-t.unfit:
+			old := left.node
 			if old != t.Master("") {
 				continue
 			}
@@ -126,7 +142,7 @@ func (t *Topology) redial() {
 				pace.Reset()
 			}
 			last = time.Now()
-			t.log.Info("the server refuses to write; its address is looked up and connected to anew", "server", old.address)
+			t.log.Info("a server's address is looked up and connected to anew", "server", old.address, "why", left.why)
 			t.mu.Lock()
 			delete(t.nodes, nodeKey{old.address, old.as})
 			t.mu.Unlock()

@@ -150,10 +150,7 @@ func (t *Topology) noticed(n *Node, err error) error {
 		return err
 	}
 	if t.discover == nil && strings.Contains(reply.Error(), "READONLY") {
-		select {
-		case t.demoted <- n:
-		default:
-		}
+		t.giveUp(n, "the server refuses to write")
 	}
 	for _, code := range []string{"READONLY", "MASTERDOWN", "CLUSTERDOWN", "MOVED", "LOADING"} {
 		if strings.Contains(reply.Error(), code) {

@@ -30,7 +30,7 @@ type Topology struct {
 	life     context.Context
 	end      context.CancelFunc
 	stirred  chan struct{} // capacity one: the layout may be out of date
-	demoted  chan *Node    // capacity one: a server that refused to write, where the address is fixed
+	unfit    chan unfit    // capacity one: a server that is to be connected to anew, where the address is fixed
 	named    []string      // servers that others told of: replicas, or sentinels; the follower's
 	follower sync.WaitGroup
 
@@ -57,7 +57,7 @@ type Options struct {
 // opening only. cfg has its defaults filled in.
 func Open(ctx context.Context, cfg config.Config, o Options) (*Topology, error) {
 	t := &Topology{
-		cfg: cfg, log: o.Log, changed: o.Changed, stirred: make(chan struct{}, 1), demoted: make(chan *Node, 1),
+		cfg: cfg, log: o.Log, changed: o.Changed, stirred: make(chan struct{}, 1), unfit: make(chan unfit, 1),
 		nodes: make(map[nodeKey]*Node),
 	}
 	if t.changed == nil {
@@ -90,6 +90,9 @@ func (t *Topology) open(ctx context.Context, borrowed rueidis.Client) error {
 			return err
 		}
 		t.follower.Go(t.redial)
+		if name := t.hostName(); name != "" && t.cfg.DNSMonitoringInterval > 0 {
+			t.follower.Go(func() { t.watchName(name) })
+		}
 		return nil
 	}
 	if _, err := t.refresh(ctx); err != nil {
@@ -123,7 +126,7 @@ func (t *Topology) node(address string, as role) *Node {
 	if n == nil {
 		network := t.cfg.Servers.Addresses()[0].Network
 		n = t.newNode(address, as, func(life context.Context) (rueidis.Client, error) {
-			return dial(life, t.cfg, network, address, as)
+			return dial(life, t.cfg, network, address, as, &n.hosts)
 		})
 		t.nodes[key] = n
 		if t.life.Err() != nil { // after Close nobody would close it
