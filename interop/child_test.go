@@ -36,15 +36,16 @@ var (
 	_ caller = (*childParty)(nil)
 )
 
-// world is what tests with several processes share: the program that plays a Go process, and a JVM beside the package's one.
+// world is what tests with several processes share: the servers' topology, the program that plays a Go process, and a JVM beside the package's one.
 type world struct {
+	on      *topology
 	program string
 	second  *javaagent.Agent
 }
 
-func newWorld(t *testing.T) *world {
+func newWorld(t *testing.T, on *topology) *world {
 	t.Helper()
-	w := &world{program: filepath.Join(t.TempDir(), "waiter")}
+	w := &world{on: on, program: filepath.Join(t.TempDir(), "waiter")}
 	// With the race detector, as the tests are: the packages are compiled so already.
 	out, err := exec.CommandContext(t.Context(), "go", "build", "-race", "-o", w.program, "./internal/waiter").CombinedOutput()
 	require.NoError(t, err, "%s", out)
@@ -102,8 +103,10 @@ type childParty struct {
 // child starts a Go process. It ends with the test, which fails when it does not end well, unless it was killed.
 func (w *world) child(t *testing.T, f *fleet, k kind, owners int) *child {
 	t.Helper()
-	c := &child{gone: make(chan struct{}), cmd: exec.Command(w.program, "-url", f.server.URL(), "-kind", k.name, "-name", name,
-		"-owners", strconv.Itoa(owners), "-watchdog", f.cfg.LockWatchdogTimeout.String())}
+	path := filepath.Join(t.TempDir(), "redisson.yaml")
+	require.NoError(t, os.WriteFile(path, []byte(f.yaml(f.lines...)), 0o600))
+	c := &child{gone: make(chan struct{}), cmd: exec.Command(w.program, "-config", path, "-both-channels="+strconv.FormatBool(f.cfg.PlainAndSharded),
+		"-kind", k.name, "-name", name, "-owners", strconv.Itoa(owners))}
 	c.cmd.Stderr = os.Stderr
 	var err error
 	c.orders, err = c.cmd.StdinPipe()

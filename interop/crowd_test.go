@@ -20,22 +20,24 @@ import (
 const late = time.Second
 
 // TestCrowds has many owners in several processes of both languages on one lock, and kills some.
-func TestCrowds(t *testing.T) {
-	w := newWorld(t)
+func TestCrowds(t *testing.T) { onEach(t, crowds) }
+
+func crowds(t *testing.T, on *topology) {
+	w := newWorld(t, on)
 	t.Run("a fair lock passes in the order of arrival over five processes", func(t *testing.T) { passesInOrder(t, w) })
-	t.Run("readers and writers never meet", meetNever)
-	t.Run("readers and writers pass the lock on at once", handOn)
+	t.Run("readers and writers never meet", func(t *testing.T) { meetNever(t, on) })
+	t.Run("readers and writers pass the lock on at once", func(t *testing.T) { handOn(t, on) })
 	t.Run("a killed process", func(t *testing.T) {
 		t.Run("in Go in a fair queue is passed over at its time of death", func(t *testing.T) {
 			t.Parallel()
-			f := newFleet(t, alone, 3*time.Second)
+			f := newFleet(t, on, 3*time.Second)
 			victim := w.child(t, f, fair, 2)
 			passesOver(t, f, victim.owners, func() { victim.kill(t) },
 				javaOwners(t, agent, f, fair, 1)[0], w.child(t, f, fair, 1).owners[0])
 		})
 		t.Run("in Java in a fair queue is passed over at its time of death", func(t *testing.T) {
 			t.Parallel()
-			f := newFleet(t, alone, 3*time.Second)
+			f := newFleet(t, on, 3*time.Second)
 			victims := javaOwners(t, w.second, f, fair, 2)
 			passesOver(t, f, victims, func() { require.NoError(t, w.second.Kill()) },
 				w.child(t, f, fair, 1).owners[0], javaOwners(t, agent, f, fair, 1)[0])
@@ -108,7 +110,7 @@ func (q queue) stand(ctx context.Context, place int, who caller, wait time.Durat
 // it lives: after each acquisition the queue is what has not yet had its turn, and each time of death has moved by the same.
 func passesInOrder(t *testing.T, w *world) {
 	const each, budget = 8, 300_000 // ms: fairLockWaitTimeout, in both languages
-	f := newFleet(t, alone, 30*time.Second)
+	f := newFleet(t, w.on, 30*time.Second)
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	first := goOwners(t, f, fair, 1)[0]
@@ -211,33 +213,34 @@ func (g *gauges) section(ctx context.Context, who caller, own, other string, alo
 }
 
 // meetNever: 32 readers and 8 writers. REDLATCH_SECTIONS is how often each of them enters.
-func meetNever(t *testing.T) {
+func meetNever(t *testing.T, on *topology) {
 	sections, err := strconv.Atoi(envOr("REDLATCH_SECTIONS", "5"))
 	require.NoError(t, err)
 	// Redisson's waiters can miss a message when they are about to sleep; a short TTL ends that.
-	f := newFleet(t, alone, 3*time.Second)
+	f := newFleet(t, on, 3*time.Second)
 	readers, writers := readersAndWriters(t, f)
 	g := &gauges{t: t, conn: f.server.Client(t)}
+	const reading, writing = "{" + name + "}:readers", "{" + name + "}:writers"
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	crowd(readers, func(who caller) {
-		for i := 0; i < sections && g.section(ctx, who, "readers", "writers", false); i++ {
+		for i := 0; i < sections && g.section(ctx, who, reading, writing, false); i++ {
 		}
 	}, writers, func(who caller) {
-		for i := 0; i < sections && g.section(ctx, who, "writers", "readers", true); i++ {
+		for i := 0; i < sections && g.section(ctx, who, writing, reading, true); i++ {
 		}
 	})
 	require.Greater(t, g.most.Load(), int64(1), "readers were never inside together")
 	require.False(t, t.Failed())
 
-	f.server.Do(t, "DEL", "readers", "writers")
+	f.server.Do(t, "DEL", reading, writing)
 	require.Empty(t, leftOvers(t, f))
 	t.Logf("interop-note: %d sections, up to %d readers at once, 0 meetings", sections*(len(readers)+len(writers)), g.most.Load())
 }
 
 // handOn (RW-20): who can enter when others leave does so at once, and not by a TTL, which is 20 s at least, nor by the poll.
-func handOn(t *testing.T) {
-	f := newFleet(t, alone, 30*time.Second)
+func handOn(t *testing.T, on *topology) {
+	f := newFleet(t, on, 30*time.Second)
 	readers, writers := readersAndWriters(t, f)
 	writersFollow(t, f, readers, writers)
 	readersFollow(t, f, readers, writers[0])
@@ -333,7 +336,7 @@ func settled(t *testing.T, f *fleet) {
 // haunt has a reader in a process that is killed, beside one that lives, in Java or in Go. The key of the dead one's hold is returned.
 func haunt(t *testing.T, w *world, inJava bool) (f *fleet, alive, dead caller, marker string) {
 	t.Helper()
-	f = newFleet(t, alone, 3*time.Second)
+	f = newFleet(t, w.on, 3*time.Second)
 	if inJava {
 		alive = javaOwners(t, agent, f, read, 1)[0]
 	} else {
@@ -361,7 +364,7 @@ func zombieGoesWithReader(t *testing.T, w *world, inJava bool) {
 		require.NoError(t, err)
 		require.False(t, got, "a writer beside a reader")
 	}
-	heard := f.server.Record(t, "*")
+	heard := f.listen(t, name, channelsOf(name)...)
 	require.NoError(t, alive.unlock(bounded(t)))
 	require.Equal(t, read.told, words(heard.Messages(t)))
 	require.Empty(t, leftOvers(t, f), "the killed reader is still there")
@@ -382,7 +385,7 @@ func zombieGoesWithLease(t *testing.T, w *world, inJava bool) {
 	} else {
 		writer = javaOwners(t, agent, f, write, 1)[0]
 	}
-	heard := f.server.Record(t, "*")
+	heard := f.listen(t, name, channelsOf(name)...)
 	require.NoError(t, alive.unlock(bounded(t)))
 	require.Empty(t, heard.Messages(t), "a lock that is still read was announced as free")
 	left := time.Duration(f.server.Do(t, "PTTL", marker).Int()) * time.Millisecond

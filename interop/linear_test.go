@@ -18,6 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/redlatch/redlatch"
+	"github.com/redlatch/redlatch/config"
 	"github.com/redlatch/redlatch/fencedlock"
 	"github.com/redlatch/redlatch/internal/linear"
 	"github.com/redlatch/redlatch/interop/javaagent"
@@ -29,29 +30,31 @@ type family struct {
 	model   linear.Model
 	sides   map[linear.Side]kind
 	owners  int    // of each client: the more wait at a time, the more orders there are to be tried, and most with readers
-	channel string // where its releases are announced, before the name in braces
+	channel string // the prefix of that on which its releases are announced
 }
 
 var (
-	plainFamily  = family{"plain", linear.Plain, map[linear.Side]kind{linear.Whole: plain}, 3, "redisson_lock__channel:"}
-	fencedFamily = family{"fenced", linear.Fenced, map[linear.Side]kind{linear.Whole: fenced}, 3, "redisson_lock__channel:"}
-	rwFamily     = family{"read-write", linear.ReadWrite, map[linear.Side]kind{linear.Read: read, linear.Write: write}, 2, "redisson_rwlock:"}
+	plainFamily  = family{"plain", linear.Plain, map[linear.Side]kind{linear.Whole: plain}, 3, "redisson_lock__channel"}
+	fencedFamily = family{"fenced", linear.Fenced, map[linear.Side]kind{linear.Whole: fenced}, 3, "redisson_lock__channel"}
+	rwFamily     = family{"read-write", linear.ReadWrite, map[linear.Side]kind{linear.Read: read, linear.Write: write}, 2, "redisson_rwlock"}
 )
 
 // TestHistories records what owners in both languages are answered when all of them are at one lock, and asks whether one lock can have
 // given these answers. REDLATCH_HISTORIES is the number of histories for each kind, REDLATCH_SEED repeats what the owners do, though not
 // when.
-func TestHistories(t *testing.T) {
-	histories, err := strconv.Atoi(envOr("REDLATCH_HISTORIES", "10"))
+func TestHistories(t *testing.T) { onEach(t, histories) }
+
+func histories(t *testing.T, on *topology) {
+	count, err := strconv.Atoi(envOr("REDLATCH_HISTORIES", "10"))
 	require.NoError(t, err)
 	seed, err := strconv.ParseUint(envOr("REDLATCH_SEED", strconv.FormatInt(time.Now().UnixNano(), 10)), 10, 64)
 	require.NoError(t, err)
-	s := newScene(t)
+	s := newScene(t, on)
 	for _, fam := range []family{plainFamily, rwFamily, fencedFamily} {
 		t.Run(fam.name+": both languages share one lock", func(t *testing.T) {
 			calls, began := 0, time.Now()
 			var judging time.Duration
-			for i := range histories {
+			for i := range count {
 				h := s.record(t, fam, seed+uint64(i), nil)
 				recorded := time.Now()
 				calls += h.Len()
@@ -59,8 +62,11 @@ func TestHistories(t *testing.T) {
 				judging += time.Since(recorded)
 			}
 			t.Logf("%v, of which %v to judge", time.Since(began), judging)
-			t.Logf("interop-note: %d histories, %d calls, seed %d", histories, calls, seed)
+			t.Logf("interop-note: %d histories, %d calls, seed %d", count, calls, seed)
 		})
+	}
+	if on != alone { // that broken locks are found out does not depend on the servers
+		return
 	}
 	for _, broken := range []struct {
 		does     string
@@ -78,7 +84,7 @@ func TestHistories(t *testing.T) {
 	}
 }
 
-// scene is one server with two clients of each language.
+// scene is servers with two clients of each language.
 type scene struct {
 	*fleet
 	goes  [2]*redlatch.Client
@@ -104,9 +110,9 @@ func (s *scene) isFound(t *testing.T, fam family, seed uint64, broken fault) {
 	t.Fatalf("%d histories of a broken lock look right, seed %d", enough, seed)
 }
 
-func newScene(t *testing.T) *scene {
+func newScene(t *testing.T, on *topology) *scene {
 	t.Helper()
-	s := &scene{fleet: newFleet(t, alone, 30*time.Second)}
+	s := &scene{fleet: newFleet(t, on, 30*time.Second)}
 	s.conn = s.server.Client(t)
 	for i := range 2 {
 		s.goes[i], s.javas[i] = s.goClient(t), s.javaClient(t)
@@ -124,13 +130,13 @@ const (
 func (s *scene) record(t *testing.T, fam family, seed uint64, broken fault) *linear.History {
 	t.Helper()
 	s.locks++
-	lockName := fmt.Sprint("history:", s.locks)
+	lockName := fmt.Sprintf("{%s}:history:%d", name, s.locks)
 	var players []*player
 	h := new(linear.History)
 	join := func(a actor, inGo bool, rng *rand.Rand) {
 		players = append(players, &player{fam: fam, actor: a, inGo: inGo, number: len(players), history: h, rng: rng})
 	}
-	b := bench{s.conn, lockName, fam.channel + "{" + lockName + "}"}
+	b := bench{s.conn, lockName, config.Prefixed(fam.channel, lockName)}
 	for i := range 2 {
 		for j := range fam.owners {
 			rng := rand.New(rand.NewPCG(seed, uint64(len(players))))

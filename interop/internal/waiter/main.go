@@ -1,6 +1,6 @@
 // Waiter is a Go process that takes locks as it is told, for tests that need several processes and kill some of them.
 //
-//	waiter -url redis://127.0.0.1:6379 -kind fair -name order:1001 -owners 8 -watchdog 30s
+//	waiter -config redisson.yaml -kind fair -name order:1001 -owners 8
 //
 // Its first line out is "ready" and the fields of its owners in Redis. Then it takes orders from stdin, one a line, and answers
 // each with a line that begins with the owner's number, counted from 0:
@@ -30,13 +30,13 @@ import (
 )
 
 func main() {
-	url := flag.String("url", "", "the Redis")
+	path := flag.String("config", "", "the redisson.yaml that leads to the servers")
+	both := flag.Bool("both-channels", false, "also publish as Redisson did before it knew sharded messages")
 	kind := flag.String("kind", "fair", "fair, read or write")
 	name := flag.String("name", "", "the lock's name")
 	owners := flag.Int("owners", 1, "how many owners")
-	watchdog := flag.Duration("watchdog", 30*time.Second, "the watchdog's timeout")
 	flag.Parse()
-	if err := run(*url, *kind, *name, *owners, *watchdog); err != nil {
+	if err := run(*path, *both, *kind, *name, *owners); err != nil {
 		fmt.Fprintln(os.Stderr, "waiter:", err)
 		os.Exit(1)
 	}
@@ -51,12 +51,13 @@ type owner struct {
 	hold   *redlatch.Hold
 }
 
-func run(url, kind, name string, owners int, watchdog time.Duration) error {
-	client, err := redlatch.Open(context.Background(), config.Config{
-		Servers:             config.Single(url),
-		LockWatchdogTimeout: watchdog,
-		FallbackPoll:        time.Hour, // a wake-up must come by a message
-	})
+func run(path string, both bool, kind, name string, owners int) error {
+	cfg, _, err := config.LoadRedissonYAML(path)
+	if err != nil {
+		return err
+	}
+	cfg.FallbackPoll, cfg.PlainAndSharded = time.Hour, both // a wake-up must come by a message
+	client, err := redlatch.Open(context.Background(), cfg)
 	if err != nil {
 		return err
 	}
