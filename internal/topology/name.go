@@ -35,7 +35,8 @@ func (h *hosts) join(remote net.Addr) (leave func()) {
 	return func() {
 		h.mu.Lock()
 		defer h.mu.Unlock()
-		if h.counts[host]--; h.counts[host] == 0 {
+		h.counts[host]--
+		if h.counts[host] == 0 {
 			delete(h.counts, host)
 		}
 	}

@@ -64,6 +64,7 @@ func TestNameThatCannotBeFoundLeadsNowhereElse(t *testing.T) {
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
 	top, n := &Topology{cfg: cfg, life: ended}, &Node{}
-	defer n.hosts.join(&net.TCPAddr{IP: net.ParseIP("10.0.0.1"), Port: 6379})()
+	leave := n.hosts.join(&net.TCPAddr{IP: net.ParseIP("10.0.0.1"), Port: 6379})
+	defer leave()
 	require.False(t, top.leadsElsewhere("unknown.invalid", n))
 }
