@@ -157,6 +157,13 @@ func newMoving(t *testing.T, old, young *redistest.Server) *moving {
 func (m *moving) addr() string { return net.JoinHostPort(m.name, m.port) }
 func (m *moving) move()        { names.points(m.name, "127.0.0.3") }
 
+// watched waits until a client that is connected has looked where the name leads, and looks again and again.
+func (r *rig) watched(m *moving) {
+	r.Helper()
+	asked := names.timesAsked(m.name)
+	r.until(func() bool { return names.timesAsked(m.name) > asked+1 }, "the name is not looked up again")
+}
+
 // listens fits a subscription to the lock's channel.
 func listens(cmd []string) bool {
 	return redistest.Sends("SUBSCRIBE", lockChannel)(cmd) || redistest.Sends("SSUBSCRIBE", lockChannel)(cmd)
@@ -167,6 +174,7 @@ func persistent(c *config.Config) {
 	hasty(c)
 	probe.Deaf(c)
 	c.RetryAttempts, c.LockWatchdogTimeout = 1000, 4*lively()
+	c.DNSMonitoringInterval = config.NoDNSMonitoring // who asks for the name is about to connect
 }
 
 // WK-20: a server's name moves while many ask for locks and some sleep. Each call ends, and what sleeps is woken at the new address.
@@ -283,6 +291,7 @@ func TestNameThatLeavesADemotedMasterIsFollowed(t *testing.T) {
 			m := newMoving(t, servers.Master().Server, heir.Server)
 			r.client = probe.Open(t, "redis://"+m.addr(), func(c *config.Config) {
 				c.Servers, c.RetryDelay = describe("redis://"+m.addr()), config.Delay{Min: 5 * time.Millisecond, Max: 20 * time.Millisecond}
+				c.DNSMonitoringInterval = config.NoDNSMonitoring
 			})
 			hold := r.take(t.Context(), r.lock())
 			before, after := m.from.Next(listens, redistest.Pass()), m.to.Next(listens, redistest.Pass())
@@ -327,6 +336,7 @@ func TestNameThatLeavesAServingServerIsFollowed(t *testing.T) {
 			before, after := m.from.Next(redistest.Sends("SUBSCRIBE", "order:1002"), redistest.Pass()), m.to.Next(redistest.Sends("SUBSCRIBE"), redistest.Pass())
 			waiter := r.starts(t.Context(), rlock.New(r.client, "order:1002"))
 			before.AwaitReply(t)
+			r.watched(m)
 			m.move()
 			next := waiter.Succeeds() // where nobody has it
 			require.Equal(t, 1, int(young.Do(t, "EXISTS", "order:1002").Int()))
@@ -354,6 +364,7 @@ func TestNameThatLeadsToAServerByTwoWaysIsLeftAlone(t *testing.T) {
 	m := newMoving(t, r.server, r.server)
 	r.client = probe.Open(t, "redis://"+m.addr(), func(c *config.Config) { c.DNSMonitoringInterval = 100 * time.Millisecond })
 	hold := r.take(t.Context(), r.lock())
+	r.watched(m)
 	connection := r.server.Clients(t, "normal")
 	asked := names.timesAsked(m.name)
 	names.points(m.name, "127.0.0.2", "127.0.0.3")
@@ -367,4 +378,32 @@ func TestNameThatLeadsToAServerByTwoWaysIsLeftAlone(t *testing.T) {
 	require.Equal(t, connection[0].ID, now[0].ID)
 	r.release(hold)
 	r.nothingLeft()
+}
+
+// The name leads to where nobody answers, by a slip: the old server is used on, until one is there.
+func TestNameThatLeadsToNoServerIsNotFollowed(t *testing.T) {
+	t.Parallel()
+	old, young := redistest.Start(t), redistest.Start(t)
+	r := &rig{T: t, server: old}
+	m, logs := newMoving(t, old, young), &logBook{}
+	cfg := config.Config{Servers: config.Single("redis://" + m.addr()), DNSMonitoringInterval: 20 * time.Millisecond, LockWatchdogTimeout: 2 * lively()}
+	r.client = probe.Client(t, cfg, nil, logs.option())
+	hold := r.take(t.Context(), r.lock())
+	r.watched(m)
+	m.to.Down()
+	m.move()
+	const warning = "where none answers"
+	r.until(func() bool { return logs.count(warning) > 0 }, "nobody is told")
+	asked := names.timesAsked(m.name)
+	r.until(func() bool { return names.timesAsked(m.name) > asked+10 }, "the name is not looked up again")
+	r.release(hold)
+	hold = r.take(t.Context(), r.lock())
+	require.Equal(t, 1, int(old.Do(t, "EXISTS", lockName).Int()))
+	require.Equal(t, 1, logs.count(warning), "it is told once")
+	m.to.Up(t)
+	r.until(func() bool {
+		r.release(r.take(t.Context(), rlock.New(r.client, "order:1002")))
+		return m.to.Conns() > 0
+	}, "the server that is there is not used")
+	r.within(hold.Lost(), "the news that the new server does not know the hold")
 }

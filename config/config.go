@@ -56,10 +56,11 @@ type Config struct {
 	ScanInterval time.Duration
 
 	// DNSMonitoringInterval is how often the name of the server is looked up again where its address is fixed: with Single and MasterSlave. When the
-	// name leads elsewhere, twice in a row, it is connected to anew, although the old server goes on: the clients of Redisson leave
-	// it as well, and who stayed would hold locks that exclude nobody any more. Holds that the new server does not know are lost
-	// then. Default 5 s; range 100 ms … 1 h, or NoDNSMonitoring. Without effect on an address that is a number or a socket,
-	// and with other topologies. YAML: dnsMonitoringInterval.
+	// name has lost all the hosts that it had when it was connected to, in two answers a second apart, and a server answers at the new
+	// ones, that is used, although the old one may go on: the clients of Redisson go there as well, and who stayed would hold locks
+	// that exclude nobody any more. Holds that the new server does not know are lost by their next renewal. Default 5 s; range 1 ms
+	// … 24 h, or NoDNSMonitoring. Without effect on an address that is a number or a socket, and with other topologies.
+	// YAML: dnsMonitoringInterval.
 	DNSMonitoringInterval time.Duration
 
 	// NameMapper turns a lock's name into the name that stands in Redis, usually by putting a prefix before it. Nil: the name as it is.

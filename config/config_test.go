@@ -348,7 +348,7 @@ func drawConfig(t *rapid.T) config.Config {
 			config.Replicated("valkeys://a", "b:1"),
 		}).Draw(t, "servers"),
 		ScanInterval:            span("scan", 100*time.Millisecond, time.Hour, 0),
-		DNSMonitoringInterval:   span("dns", 100*time.Millisecond, time.Hour, config.NoDNSMonitoring),
+		DNSMonitoringInterval:   span("dns", time.Millisecond, 24*time.Hour, config.NoDNSMonitoring),
 		LockWatchdogTimeout:     span("watchdog", 100*time.Millisecond, config.MaxLease, 0),
 		LockWatchdogBatchSize:   rapid.IntRange(0, 10_000).Draw(t, "batch"),
 		FairLockWaitTimeout:     span("fair", 100*time.Millisecond, config.MaxLease, 0),

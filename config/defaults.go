@@ -103,7 +103,7 @@ func (c *Config) applyTopology(f *faults) {
 		f.time("ScanInterval", &c.ScanInterval, scan, 100*time.Millisecond, time.Hour, 0, "")
 	}
 	if dns != 0 || c.DNSMonitoringInterval != 0 {
-		f.time("DNSMonitoringInterval", &c.DNSMonitoringInterval, dns, 100*time.Millisecond, time.Hour, NoDNSMonitoring, "NoDNSMonitoring")
+		f.time("DNSMonitoringInterval", &c.DNSMonitoringInterval, dns, time.Millisecond, 24*time.Hour, NoDNSMonitoring, "NoDNSMonitoring")
 	}
 }
 

@@ -199,12 +199,12 @@ func TestNamesOfFixedAddressesAreMonitoredAsByRedisson(t *testing.T) {
 		got, err := config.Config{Servers: c.servers}.WithDefaults()
 		require.NoError(t, err)
 		require.Equal(t, c.want, got.DNSMonitoringInterval)
-		for _, v := range []time.Duration{config.NoDNSMonitoring, 100 * time.Millisecond, time.Hour} {
+		for _, v := range []time.Duration{config.NoDNSMonitoring, time.Millisecond, 24 * time.Hour} {
 			got, err = config.Config{Servers: c.servers, DNSMonitoringInterval: v}.WithDefaults()
 			require.NoError(t, err)
 			require.Equal(t, v, got.DNSMonitoringInterval)
 		}
-		for _, v := range []time.Duration{-2, 1, 100*time.Millisecond - 1, time.Hour + 1, math.MaxInt64} {
+		for _, v := range []time.Duration{-2, 1, time.Millisecond - 1, 24*time.Hour + 1, math.MaxInt64} {
 			_, err = config.Config{Servers: c.servers, DNSMonitoringInterval: v}.WithDefaults()
 			requireFault(t, err, "DNSMonitoringInterval")
 		}

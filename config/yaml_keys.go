@@ -121,8 +121,9 @@ var ignoredKeys = []ignoredGroup{
 		atTop,
 		"useScriptCache keepPubSubOrder lazyInitialization protocol valkeyCapabilities",
 	},
-	// Looking up names of hosts, which the system does here.
+	// Looking up names of hosts, which the system does here, and believing an answer, which takes two of them here.
 	{atTop, "addressResolverGroupFactory"},
+	{inAny, "dnsMonitoringTimes"},
 	// Options of sockets, where Go has defaults of its own.
 	{anywhere, "tcpNoDelay tcpKeepAliveCount tcpKeepAliveIdle tcpKeepAliveInterval tcpUserTimeout"},
 	// The same, at the top only.
@@ -133,7 +134,7 @@ var ignoredKeys = []ignoredGroup{
 	{
 		inAny,
 		"idleConnectionTimeout pingConnectionInterval keepAlive reconnectionDelay subscriptionTimeout subscriptionsPerConnection " +
-			"subscriptionConnectionMinimumIdleSize subscriptionConnectionPoolSize dnsMonitoringTimes",
+			"subscriptionConnectionMinimumIdleSize subscriptionConnectionPoolSize",
 	},
 	// The same, with one server.
 	{inSingle, "connectionMinimumIdleSize connectionPoolSize"},

@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/tls"
 	"net"
-	"sync"
 	"time"
 
 	"github.com/redis/rueidis"
@@ -29,7 +28,7 @@ const (
 
 // dial makes the connection that all requests to one server share. ConnectTimeout bounds the connecting, with TLS, and the shorter of it
 // and Timeout the log-in after it. It, and all that the client makes later, end with life, also while they shake hands.
-func dial(life context.Context, cfg config.Config, network, address string, as role, hosts *hosts) (rueidis.Client, error) {
+func dial(life context.Context, cfg config.Config, network, address string, as role) (rueidis.Client, error) {
 	o := rueidis.ClientOption{
 		InitAddress:       []string{address},
 		Username:          cfg.Username,
@@ -43,7 +42,7 @@ func dial(life context.Context, cfg config.Config, network, address string, as r
 		PipelineMultiplex: -1,   // one connection: requests of one lock arrive in the order of their sending
 		Dialer:            net.Dialer{Timeout: cfg.ConnectTimeout, KeepAlive: pingInterval(cfg)},
 		ConnWriteTimeout:  cfg.Timeout,
-		DialCtxFn:         dialer{network, life, hosts}.dial,
+		DialCtxFn:         dialer{network, life}.dial,
 	}
 	if as == sentinelRole {
 		o.Username, o.Password, o.SelectDB = cfg.SentinelUsername, cfg.SentinelPassword, 0
@@ -72,7 +71,6 @@ func dial(life context.Context, cfg config.Config, network, address string, as r
 type dialer struct {
 	network string
 	life    context.Context
-	hosts   *hosts
 }
 
 func (d dialer) dial(ctx context.Context, address string, nd *net.Dialer, t *tls.Config) (net.Conn, error) {
@@ -84,9 +82,7 @@ func (d dialer) dial(ctx context.Context, address string, nd *net.Dialer, t *tls
 	if err != nil {
 		return nil, err
 	}
-	stop := context.AfterFunc(d.life, func() { _ = conn.Close() })
-	leave := d.hosts.join(conn.RemoteAddr())
-	return mortalConn{conn, sync.OnceFunc(func() { stop(); leave() })}, nil
+	return mortalConn{conn, context.AfterFunc(d.life, func() { _ = conn.Close() })}, nil
 }
 
 func (d dialer) connect(ctx context.Context, address string, nd *net.Dialer, t *tls.Config) (net.Conn, error) {
@@ -99,7 +95,7 @@ func (d dialer) connect(ctx context.Context, address string, nd *net.Dialer, t *
 // mortalConn ends with its node.
 type mortalConn struct {
 	net.Conn
-	forget func()
+	forget func() bool
 }
 
 // Close closes the connection, and needs no end any more.

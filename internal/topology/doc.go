@@ -11,7 +11,8 @@
 // has it, which is the cluster's own rule. Sentinels are asked for the master's address, and what most of them say counts once that
 // server itself says that it is a master, or is the one that is known already. The servers of a replicated mode are asked for their roles.
 // A single server and a master/slave pair have fixed addresses; the follower asks nobody there, and connects anew when the server
-// refuses to write, since another one may stand behind the name by then.
+// refuses to write, since another one may stand behind the name by then. The name is looked up again now and then: when it leads to
+// another server, that one takes the place of the first, see watchName.
 //
 // # Node
 //

@@ -109,54 +109,57 @@ func (t *Topology) refresh(ctx context.Context) (changed bool, err error) {
 	return changed, nil
 }
 
-// unfit is a server behind a fixed address that is to be connected to anew, and why.
-type unfit struct {
-	node *Node
-	why  string
-}
-
-// giveUp has the address of a server connected to anew. It never blocks.
-func (t *Topology) giveUp(n *Node, why string) {
-	select {
-	case t.unfit <- unfit{n, why}:
-	default:
-	}
-}
+// move is a server behind a fixed address that is to be left, and the one that its name leads to now, which has answered.
+type move struct{ from, to *Node }
 
 // redial is the follower's goroutine where the address is fixed. A server that refuses to write is connected to anew: the name, or what
-// stands at the address, may lead to another one by now. If it goes on to refuse, that is tried more and more seldom. So is one to which
-// the name does not lead any more.
+// stands at the address, may lead to another one by now. If it goes on to refuse, that is tried more and more seldom. A server that the name
+// has left is replaced by the one that it leads to.
 func (t *Topology) redial() {
 	pace := backoff.NewExponentialBackOff(backoff.WithInitialInterval(redialGap), backoff.WithMaxInterval(4*redialGap), backoff.WithMaxElapsedTime(0))
 	var last time.Time
 	for {
+		var old, heir *Node
+		why := "it refuses to write"
 		select {
 		case <-t.life.Done():
 			return
-		case left := <-t.unfit:
-			old := left.node
-			if old != t.Master("") {
-				continue
+		case old = <-t.demoted:
+		case m := <-t.moved:
+			old, heir, why = m.from, m.to, "its name leads elsewhere"
+		}
+		if old != t.Master("") {
+			if heir != nil {
+				heir.close()
 			}
-			if time.Since(last) > troubleLasts {
-				pace.Reset()
-			}
-			last = time.Now()
-			t.log.Info("a server's address is looked up and connected to anew", "server", old.address, "why", left.why)
-			t.mu.Lock()
-			delete(t.nodes, nodeKey{old.address, old.as})
-			t.mu.Unlock()
-			next := single(t.node(old.address, old.as))
-			t.now.Store(next)
-			t.changed(func(string) bool { return true })
-			old.commits.handOver(next)
-			live := sleepWithin(t.life, pace.NextBackOff())
-			old.close() // what was on its way has its answer, and is not in doubt
-			if !live {
-				return
-			}
+			continue
+		}
+		if time.Since(last) > troubleLasts {
+			pace.Reset()
+		}
+		last = time.Now()
+		t.log.Info("a server is left, and its address connected to anew", "server", old.address, "why", why)
+		next := single(t.replace(old, heir))
+		t.now.Store(next)
+		t.changed(func(string) bool { return true })
+		old.commits.handOver(next)
+		live := sleepWithin(t.life, pace.NextBackOff())
+		old.close() // what was on its way has its answer, and is not in doubt
+		if !live {
+			return
 		}
 	}
+}
+
+// replace puts another node in the place of one; where there is none yet, one that connects when it is asked.
+func (t *Topology) replace(old, heir *Node) *Node {
+	t.mu.Lock()
+	delete(t.nodes, nodeKey{old.address, old.as})
+	if heir != nil {
+		t.nodes[nodeKey{old.address, old.as}] = heir
+	}
+	t.mu.Unlock()
+	return t.node(old.address, old.as)
 }
 
 // retire closes the connections of servers that nobody has named for a while. Those that the config names stay: where all servers have

@@ -5,62 +5,17 @@ import (
 	"net"
 	"net/netip"
 	"slices"
-	"sync"
 	"time"
 )
 
-// lookTwice is after how long a name that leads elsewhere is looked up again: one that leads now here, now there leads to the same servers by
-// many ways, and need not be followed.
+// lookTwice is after how long a name that leads elsewhere is looked up again, so that one odd answer moves nobody.
 const lookTwice = time.Second
-
-// hosts counts the connections to one server by the host that they lead to, which are several when its name moves. It is safe for concurrent use.
-type hosts struct {
-	mu     sync.Mutex
-	counts map[netip.Addr]int // guarded by mu
-}
-
-// join takes a connection down, until leave is called.
-func (h *hosts) join(remote net.Addr) (leave func()) {
-	tcp, ok := remote.(*net.TCPAddr)
-	if !ok {
-		return func() {} // a socket
-	}
-	host := plainAddr(tcp.AddrPort().Addr())
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.counts == nil {
-		h.counts = make(map[netip.Addr]int)
-	}
-	h.counts[host]++
-	return func() {
-		h.mu.Lock()
-		defer h.mu.Unlock()
-		h.counts[host]--
-		if h.counts[host] == 0 {
-			delete(h.counts, host)
-		}
-	}
-}
-
-// strayed tells whether a connection leads to none of the hosts.
-func (h *hosts) strayed(from []netip.Addr) bool {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	for host := range h.counts {
-		if !slices.Contains(from, host) {
-			return true
-		}
-	}
-	return false
-}
-
-// plainAddr is an address in the form in which two of them can be compared.
-func plainAddr(a netip.Addr) netip.Addr { return a.Unmap().WithZone("") }
 
 // hostName is the name behind which the server with the fixed address stands; empty for a number or a socket.
 func (t *Topology) hostName() string {
-	host, _, err := net.SplitHostPort(t.cfg.Servers.Addresses()[0].Addr)
-	if err != nil {
+	at := t.cfg.Servers.Addresses()[0]
+	host, _, err := net.SplitHostPort(at.Addr)
+	if err != nil || at.Network == "unix" {
 		return ""
 	}
 	if _, err := netip.ParseAddr(host); err == nil {
@@ -69,44 +24,76 @@ func (t *Topology) hostName() string {
 	return host
 }
 
-// watchName is a goroutine that looks up the name of the server with the fixed address. When that leads elsewhere, and does so again, the
-// address is connected to anew, as by Redisson's clients (dnsMonitoringInterval, Redisson 4.7.0), though the old server may go on: who stayed
-// with it would hold locks that exclude nobody any more.
+// watchName is a goroutine that looks up the name of the server with the fixed address. When it has lost all the hosts that it had when the
+// server was connected to, twice in a row, and a server answers at those that it has now, that one takes the place of the old one,
+// which may go on: Redisson's clients go there as well (dnsMonitoringInterval, Redisson 4.7.0), and who stayed would hold locks that exclude
+// nobody any more.
 func (t *Topology) watchName(name string) {
 	timer := time.NewTimer(t.cfg.DNSMonitoringInterval)
 	defer timer.Stop()
-	for before := false; ; {
+	server, known := t.Master(""), t.hostsOf(name)
+	elsewhere, warned := false, false
+	for {
 		select {
 		case <-t.life.Done():
 			return
 		case <-timer.C:
 		}
 		next := t.cfg.DNSMonitoringInterval
-		n := t.Master("")
-		elsewhere := t.leadsElsewhere(name, n)
+		now := t.hostsOf(name)
+		if at := t.Master(""); at != server || len(known) == 0 { // connected to anew meanwhile
+			server, known, elsewhere = at, now, false
+		}
 		switch {
-		case elsewhere && before:
-			t.giveUp(n, "its name leads elsewhere")
-			before = false
-		case elsewhere:
-			next, before = min(next, lookTwice), true
+		case len(now) == 0: // the service of names is down, say: that leads nowhere
+		case slices.ContainsFunc(now, func(a netip.Addr) bool { return slices.Contains(known, a) }):
+			elsewhere, warned = false, false
+		case !elsewhere:
+			next, elsewhere = min(next, lookTwice), true
 		default:
-			before = false
+			elsewhere = false
+			heir, err := t.reach(server.address)
+			if err != nil {
+				if !warned && t.life.Err() == nil {
+					t.log.Warn("a server's name leads elsewhere now, where none answers; the old one is used on", "server", server.address, "error", err)
+				}
+				warned = true
+				break
+			}
+			select {
+			case t.moved <- move{server, heir}:
+				server, known, warned = heir, now, false
+			case <-t.life.Done():
+				heir.close()
+				return
+			}
 		}
 		timer.Reset(next)
 	}
 }
 
-// leadsElsewhere looks a name up. One that can't be found leads nowhere else: that happens when the service of names is down.
-func (t *Topology) leadsElsewhere(name string, n *Node) bool {
+// hostsOf looks a name up; none when it can't be found.
+func (t *Topology) hostsOf(name string) []netip.Addr {
 	ctx, cancel := context.WithTimeout(t.life, t.cfg.ConnectTimeout)
 	defer cancel()
 	found, err := net.DefaultResolver.LookupNetIP(ctx, "ip", name)
-	if err != nil || len(found) == 0 {
-		return false
+	if err != nil {
+		return nil
 	}
 	for i, a := range found {
-		found[i] = plainAddr(a)
+		found[i] = a.Unmap()
 	}
-	return n.hosts.strayed(found)
+	return found
+}
+
+// reach connects to an address anew, and fails where no server answers that lets this client in.
+func (t *Topology) reach(address string) (*Node, error) {
+	n := t.dialled(address, dataRole)
+	ctx, cancel := context.WithTimeout(t.life, t.cfg.ConnectTimeout)
+	defer cancel()
+	if _, err := t.ask(ctx, n, "PING"); err != nil && !refusesCommand(err) {
+		n.close()
+		return nil, err
+	}
+	return n, nil
 }

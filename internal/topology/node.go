@@ -18,7 +18,6 @@ type Node struct {
 	as      role
 	dial    func(life context.Context) (rueidis.Client, error)
 	keep    bool // the connection is somebody else's and stays open
-	hosts   hosts
 	commits *committer
 	newHub  func(n *Node, sharded bool) *pubsub.Hub
 

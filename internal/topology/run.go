@@ -150,7 +150,10 @@ func (t *Topology) noticed(n *Node, err error) error {
 		return err
 	}
 	if t.discover == nil && strings.Contains(reply.Error(), "READONLY") {
-		t.giveUp(n, "the server refuses to write")
+		select {
+		case t.demoted <- n:
+		default:
+		}
 	}
 	for _, code := range []string{"READONLY", "MASTERDOWN", "CLUSTERDOWN", "MOVED", "LOADING"} {
 		if strings.Contains(reply.Error(), code) {

@@ -30,7 +30,8 @@ type Topology struct {
 	life     context.Context
 	end      context.CancelFunc
 	stirred  chan struct{} // capacity one: the layout may be out of date
-	unfit    chan unfit    // capacity one: a server that is to be connected to anew, where the address is fixed
+	demoted  chan *Node    // capacity one: a server that refused to write, where the address is fixed
+	moved    chan move     // without capacity, so that nobody's node is left in it: its name leads to another server
 	named    []string      // servers that others told of: replicas, or sentinels; the follower's
 	follower sync.WaitGroup
 
@@ -57,7 +58,7 @@ type Options struct {
 // opening only. cfg has its defaults filled in.
 func Open(ctx context.Context, cfg config.Config, o Options) (*Topology, error) {
 	t := &Topology{
-		cfg: cfg, log: o.Log, changed: o.Changed, stirred: make(chan struct{}, 1), unfit: make(chan unfit, 1),
+		cfg: cfg, log: o.Log, changed: o.Changed, stirred: make(chan struct{}, 1), demoted: make(chan *Node, 1), moved: make(chan move),
 		nodes: make(map[nodeKey]*Node),
 	}
 	if t.changed == nil {
@@ -124,10 +125,7 @@ func (t *Topology) node(address string, as role) *Node {
 	key := nodeKey{address, as}
 	n := t.nodes[key]
 	if n == nil {
-		network := t.cfg.Servers.Addresses()[0].Network
-		n = t.newNode(address, as, func(life context.Context) (rueidis.Client, error) {
-			return dial(life, t.cfg, network, address, as, &n.hosts)
-		})
+		n = t.dialled(address, as)
 		t.nodes[key] = n
 		if t.life.Err() != nil { // after Close nobody would close it
 			n.closed, n.commits.closed = true, true
@@ -135,6 +133,14 @@ func (t *Topology) node(address string, as role) *Node {
 		}
 	}
 	return n
+}
+
+// dialled makes a node that connects to an address.
+func (t *Topology) dialled(address string, as role) *Node {
+	network := t.cfg.Servers.Addresses()[0].Network
+	return t.newNode(address, as, func(life context.Context) (rueidis.Client, error) {
+		return dial(life, t.cfg, network, address, as)
+	})
 }
 
 func (t *Topology) newNode(address string, as role, dial func(context.Context) (rueidis.Client, error)) *Node {
