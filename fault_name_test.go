@@ -402,8 +402,8 @@ func TestNameThatLeadsToNoServerIsNotFollowed(t *testing.T) {
 	require.Equal(t, 1, logs.count(warning), "it is told once")
 	m.to.Up(t)
 	r.until(func() bool {
-		r.release(r.take(t.Context(), rlock.New(r.client, "order:1002")))
-		return m.to.Conns() > 0
+		_, err := rlock.New(r.client, "order:1002").IsLocked(t.Context())
+		return err == nil && m.to.Conns() > 0
 	}, "the server that is there is not used")
 	r.within(hold.Lost(), "the news that the new server does not know the hold")
 }
