@@ -52,7 +52,7 @@ func onWire(name string) string {
 	return b.String() + "\x00"
 }
 
-// points makes a name lead to a host, or to several by turns.
+// points makes a name lead to a host, to several by turns, or to none.
 func (s *nameServer) points(name string, hosts ...string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -107,9 +107,12 @@ func (s *nameServer) answer(question []byte) []byte {
 	}
 	answers := byte(0)
 	var record []byte
+	turn := s.asked[string(name)+"\x00"]
 	if binary.BigEndian.Uint16(rest) == kindA {
-		host := hosts[s.asked[string(name)+"\x00"]%len(hosts)]
 		s.asked[string(name)+"\x00"]++
+	}
+	if binary.BigEndian.Uint16(rest) == kindA && len(hosts) > 0 {
+		host := hosts[turn%len(hosts)]
 		answers = 1
 		record = append([]byte{0xc0, header, 0, kindA, 0, 1, 0, 0, 0, 0, 0, 4}, host.AsSlice()...)
 	}
@@ -157,11 +160,25 @@ func newMoving(t *testing.T, old, young *redistest.Server) *moving {
 func (m *moving) addr() string { return net.JoinHostPort(m.name, m.port) }
 func (m *moving) move()        { names.points(m.name, "127.0.0.3") }
 
-// watched waits until a client that is connected has looked where the name leads, and looks again and again.
-func (r *rig) watched(m *moving) {
+// looksUp waits until the name was asked for so many times more. Who asks again and again has asked before.
+func (r *rig) looksUp(m *moving, times int) {
 	r.Helper()
-	asked := names.timesAsked(m.name)
-	r.until(func() bool { return names.timesAsked(m.name) > asked+1 }, "the name is not looked up again")
+	due := names.timesAsked(m.name) + times
+	r.until(func() bool { return names.timesAsked(m.name) >= due }, "the name is not looked up again")
+}
+
+// onFixedAddresses runs a test in each mode in which the address is fixed.
+func onFixedAddresses(t *testing.T, test func(t *testing.T, describe func(address string) config.Servers)) {
+	t.Helper()
+	for mode, describe := range map[string]func(address string) config.Servers{
+		"Single":      config.Single,
+		"MasterSlave": func(address string) config.Servers { return config.MasterSlave(address) },
+	} {
+		t.Run(mode, func(t *testing.T) {
+			t.Parallel()
+			test(t, describe)
+		})
+	}
 }
 
 // listens fits a subscription to the lock's channel.
@@ -260,8 +277,7 @@ func (r *rig) outlivesMove(m *moving, leave func(from *redistest.Relay)) {
 	}
 	r.until(func() bool { return taken.Load() > callers }, "the locks are not taken")
 	leave(m.from)
-	asked := names.timesAsked(m.name)
-	r.until(func() bool { return names.timesAsked(m.name) > asked }, "the name is not asked for again")
+	r.looksUp(m, 1)
 	m.move()
 	r.until(func() bool { return served.Load() > callers }, "the new address is not asked for locks")
 	close(stop)
@@ -279,105 +295,98 @@ func (r *rig) outlivesMove(m *moving, leave func(from *redistest.Relay)) {
 // WK-20: the servers behind the name change places, and the old address goes on, as a replica, which refuses to write.
 func TestNameThatLeavesADemotedMasterIsFollowed(t *testing.T) {
 	t.Parallel()
-	for mode, describe := range map[string]func(address string) config.Servers{
-		"Single":      config.Single,
-		"MasterSlave": func(address string) config.Servers { return config.MasterSlave(address) },
-	} {
-		t.Run(mode, func(t *testing.T) {
-			t.Parallel()
-			servers := redistest.StartReplicated(t, 1)
-			heir := servers.Replicas()[0]
-			r := &rig{T: t, server: heir.Server}
-			m := newMoving(t, servers.Master().Server, heir.Server)
-			r.client = probe.Open(t, "redis://"+m.addr(), func(c *config.Config) {
-				c.Servers, c.RetryDelay = describe("redis://"+m.addr()), config.Delay{Min: 5 * time.Millisecond, Max: 20 * time.Millisecond}
-				c.DNSMonitoringInterval = config.NoDNSMonitoring
-			})
-			hold := r.take(t.Context(), r.lock())
-			before, after := m.from.Next(listens, redistest.Pass()), m.to.Next(listens, redistest.Pass())
-			waiter := r.starts(t.Context(), r.lock())
-			before.AwaitReply(t)
-			r.until(func() bool { return heir.Do(t, "EXISTS", lockName).Int() == 1 }, "the lock is not replicated")
-			servers.Promote(t, heir)
-			asked := names.timesAsked(m.name)
-			call := r.starts(t.Context(), rlock.New(r.client, "order:1002"), redlatch.WithWait(probe.Patience))
-			r.until(func() bool { return names.timesAsked(m.name) > asked+1 }, "the name is not asked for again")
-			m.move() // later than the servers changed places, as in life, and than all the attempts that a broken server gets
-			r.release(call.Succeeds())
-			after.AwaitReply(t)
-			r.release(hold)
-			r.release(waiter.Succeeds())
-			r.nothingLeft()
+	onFixedAddresses(t, func(t *testing.T, describe func(address string) config.Servers) {
+		servers := redistest.StartReplicated(t, 1)
+		heir := servers.Replicas()[0]
+		r := &rig{T: t, server: heir.Server}
+		m := newMoving(t, servers.Master().Server, heir.Server)
+		r.client = probe.Open(t, "redis://"+m.addr(), func(c *config.Config) {
+			c.Servers, c.RetryDelay = describe("redis://"+m.addr()), config.Delay{Min: 5 * time.Millisecond, Max: 20 * time.Millisecond}
+			c.DNSMonitoringInterval = config.NoDNSMonitoring
 		})
-	}
+		hold := r.take(t.Context(), r.lock())
+		before, after := m.from.Next(listens, redistest.Pass()), m.to.Next(listens, redistest.Pass())
+		waiter := r.starts(t.Context(), r.lock())
+		before.AwaitReply(t)
+		r.until(func() bool { return heir.Do(t, "EXISTS", lockName).Int() == 1 }, "the lock is not replicated")
+		servers.Promote(t, heir)
+		asked := names.timesAsked(m.name)
+		call := r.starts(t.Context(), rlock.New(r.client, "order:1002"), redlatch.WithWait(probe.Patience))
+		r.until(func() bool { return names.timesAsked(m.name) > asked+1 }, "the name is not asked for again")
+		m.move() // later than the servers changed places, as in life, and than all the attempts that a broken server gets
+		r.release(call.Succeeds())
+		after.AwaitReply(t)
+		r.release(hold)
+		r.release(waiter.Succeeds())
+		r.nothingLeft()
+	})
 }
 
 // The name moves to another server while the old one goes on: who stayed would be alone there.
 func TestNameThatLeavesAServingServerIsFollowed(t *testing.T) {
 	t.Parallel()
-	for mode, describe := range map[string]func(address string) config.Servers{
-		"Single":      config.Single,
-		"MasterSlave": func(address string) config.Servers { return config.MasterSlave(address) },
-	} {
-		t.Run(mode, func(t *testing.T) {
-			t.Parallel()
-			old, young := redistest.Start(t), redistest.Start(t)
-			r := &rig{T: t, server: young}
-			m := newMoving(t, old, young)
-			follower := func(every time.Duration) *redlatch.Client {
-				return probe.Open(t, "redis://"+m.addr(), probe.Deaf, probe.Watchdog(lively()), func(c *config.Config) {
-					c.Servers, c.DNSMonitoringInterval = describe("redis://"+m.addr()), every
-				})
-			}
-			r.client = follower(100 * time.Millisecond)
-			stayer := r.take(t.Context(), rlock.New(follower(config.NoDNSMonitoring), "order:1003"))
-			hold := r.take(t.Context(), r.lock())
-			theirs := r.take(t.Context(), rlock.New(probe.Open(t, old.URL()), "order:1002"))
-			before, after := m.from.Next(redistest.Sends("SUBSCRIBE", "order:1002"), redistest.Pass()), m.to.Next(redistest.Sends("SUBSCRIBE"), redistest.Pass())
-			waiter := r.starts(t.Context(), rlock.New(r.client, "order:1002"))
-			before.AwaitReply(t)
-			r.watched(m)
-			m.move()
-			next := waiter.Succeeds() // where nobody has it
-			require.Equal(t, 1, int(young.Do(t, "EXISTS", "order:1002").Int()))
-			r.within(hold.Lost(), "the news that the new server does not know the hold")
-			require.ErrorIs(t, hold.Err(), redlatch.ErrLost)
-			r.release(r.take(t.Context(), r.lock()))
-			second := r.starts(t.Context(), rlock.New(r.client, "order:1002")) // listens at the new server
-			after.AwaitReply(t)
-			r.release(next)
-			r.release(second.Succeeds())
-			r.nothingLeft()
+	onFixedAddresses(t, func(t *testing.T, describe func(address string) config.Servers) {
+		old, young := redistest.Start(t), redistest.Start(t)
+		r := &rig{T: t, server: young}
+		m := newMoving(t, old, young)
+		follower := func(every time.Duration) *redlatch.Client {
+			return probe.Open(t, "redis://"+m.addr(), probe.Deaf, probe.Watchdog(lively()), func(c *config.Config) {
+				c.Servers, c.DNSMonitoringInterval = describe("redis://"+m.addr()), every
+			})
+		}
+		r.client = follower(100 * time.Millisecond)
+		stayer := r.take(t.Context(), rlock.New(follower(config.NoDNSMonitoring), "order:1003"))
+		hold := r.take(t.Context(), r.lock())
+		theirs := r.take(t.Context(), rlock.New(probe.Open(t, old.URL()), "order:1002"))
+		before, after := m.from.Next(redistest.Sends("SUBSCRIBE", "order:1002"), redistest.Pass()), m.to.Next(redistest.Sends("SUBSCRIBE"), redistest.Pass())
+		waiter := r.starts(t.Context(), rlock.New(r.client, "order:1002"))
+		before.AwaitReply(t)
+		r.looksUp(m, 2)
+		m.move()
+		next := waiter.Succeeds() // where nobody has it
+		require.Equal(t, 1, int(young.Do(t, "EXISTS", "order:1002").Int()))
+		r.within(hold.Lost(), "the news that the new server does not know the hold")
+		require.ErrorIs(t, hold.Err(), redlatch.ErrLost)
+		r.release(r.take(t.Context(), r.lock()))
+		second := r.starts(t.Context(), rlock.New(r.client, "order:1002")) // listens at the new server
+		after.AwaitReply(t)
+		r.release(next)
+		r.release(second.Succeeds())
+		r.nothingLeft()
 
-			require.NoError(t, theirs.Err())
-			r.release(theirs)
-			require.NoError(t, stayer.Err())
-			r.release(stayer)
-		})
-	}
+		require.NoError(t, theirs.Err())
+		r.release(theirs)
+		require.NoError(t, stayer.Err())
+		r.release(stayer)
+	})
 }
 
-// A name that leads now here, now there, to the same server, is no reason to leave a connection.
-func TestNameThatLeadsToAServerByTwoWaysIsLeftAlone(t *testing.T) {
+// A name that leads now here, now there, to the same server, and one that can't be found for a while, are no reason to leave a connection.
+func TestNameThatLeadsNowhereElseIsLeftAlone(t *testing.T) {
 	t.Parallel()
-	r := &rig{T: t, server: redistest.Start(t)}
-	m := newMoving(t, r.server, r.server)
-	r.client = probe.Open(t, "redis://"+m.addr(), func(c *config.Config) { c.DNSMonitoringInterval = 100 * time.Millisecond })
-	hold := r.take(t.Context(), r.lock())
-	r.watched(m)
-	connection := r.server.Clients(t, "normal")
-	asked := names.timesAsked(m.name)
-	names.points(m.name, "127.0.0.2", "127.0.0.3")
-	r.until(func() bool {
-		r.release(r.take(t.Context(), rlock.New(r.client, "order:1002"))) // would need a new connection, were the old one left
-		return names.timesAsked(m.name) > asked+10
-	}, "the name is not looked up again")
-	require.Len(t, connection, 1)
-	now := r.server.Clients(t, "normal")
-	require.Len(t, now, 1)
-	require.Equal(t, connection[0].ID, now[0].ID)
-	r.release(hold)
-	r.nothingLeft()
+	for answer, hosts := range map[string][]string{"ByTurns": {"127.0.0.2", "127.0.0.3"}, "NotFound": nil} {
+		t.Run(answer, func(t *testing.T) {
+			t.Parallel()
+			r := &rig{T: t, server: redistest.Start(t)}
+			m, logs := newMoving(t, r.server, r.server), &logBook{}
+			cfg := config.Config{Servers: config.Single("redis://" + m.addr()), DNSMonitoringInterval: 100 * time.Millisecond}
+			r.client = probe.Client(t, cfg, nil, logs.option())
+			r.looksUp(m, 2)
+			connection := r.server.Clients(t, "normal")
+			require.Len(t, connection, 1)
+			names.points(m.name, hosts...)
+			due := names.timesAsked(m.name) + 10
+			r.until(func() bool {
+				r.release(r.take(t.Context(), r.lock())) // would need a new connection, were the old one left
+				return names.timesAsked(m.name) >= due
+			}, "the name is not looked up again")
+			now := r.server.Clients(t, "normal")
+			require.Len(t, now, 1)
+			require.Equal(t, connection[0].ID, now[0].ID)
+			require.Zero(t, logs.count("name leads elsewhere"))
+			r.nothingLeft()
+		})
+	}
 }
 
 // The name leads to where nobody answers, by a slip: the old server is used on, until one is there.
@@ -389,13 +398,12 @@ func TestNameThatLeadsToNoServerIsNotFollowed(t *testing.T) {
 	cfg := config.Config{Servers: config.Single("redis://" + m.addr()), DNSMonitoringInterval: 20 * time.Millisecond, LockWatchdogTimeout: 2 * lively()}
 	r.client = probe.Client(t, cfg, nil, logs.option())
 	hold := r.take(t.Context(), r.lock())
-	r.watched(m)
+	r.looksUp(m, 2)
 	m.to.Down()
 	m.move()
 	const warning = "where none answers"
 	r.until(func() bool { return logs.count(warning) > 0 }, "nobody is told")
-	asked := names.timesAsked(m.name)
-	r.until(func() bool { return names.timesAsked(m.name) > asked+10 }, "the name is not looked up again")
+	r.looksUp(m, 10)
 	r.release(hold)
 	hold = r.take(t.Context(), r.lock())
 	require.Equal(t, 1, int(old.Do(t, "EXISTS", lockName).Int()))

@@ -56,8 +56,8 @@ type Config struct {
 	ScanInterval time.Duration
 
 	// DNSMonitoringInterval is how often the name of the server is looked up again where its address is fixed: with Single and MasterSlave. When the
-	// name has lost all the hosts that it had when it was connected to, in two answers a second apart, and a server answers at the new
-	// ones, that is used, although the old one may go on: the clients of Redisson go there as well, and who stayed would hold locks
+	// name has lost all the hosts that it had when it was connected to, in two answers in a row, and a server answers at the new ones,
+	// that is used, although the old one may go on: the clients of Redisson go there as well, and who stayed would hold locks
 	// that exclude nobody any more. Holds that the new server does not know are lost by their next renewal. Default 5 s; range 1 ms
 	// … 24 h, or NoDNSMonitoring. Without effect on an address that is a number or a socket, and with other topologies.
 	// YAML: dnsMonitoringInterval.

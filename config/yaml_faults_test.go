@@ -156,7 +156,7 @@ func TestWhatGoCannotFollowIsSaid(t *testing.T) {
 		cluster + "sslTrustManagerFactory: !<a.B> {}\n":  "set Config.TLS.RootCAs",
 		cluster + "sslKeyManagerFactory: !<a.B> {}\n":    "set Config.TLS.Certificates",
 		cluster + "sslCiphers: [TLS_AES_128_GCM_SHA256]": "set Config.TLS.CipherSuites",
-		single + "  dnsMonitoringInterval: 0\n":          "0 is no pause between two looks at a name, and not taken over: it is 5000; set -1 to have none",
+		single + "  dnsMonitoringInterval: 0\n":          "0 is not taken over, and the default stands; set -1",
 	} {
 		_, warnings := read(t, text)
 		require.Len(t, warnings, 1, "%s", text)

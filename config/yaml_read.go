@@ -157,14 +157,14 @@ func (r *yamlReader) readShardedSubscriptionMode(v yamlValue) {
 	}
 }
 
-// readDNSMonitoringInterval: -1 turns it off, and 0, with which Redisson looks names up without a pause, is the default.
+// readDNSMonitoringInterval: -1 turns it off. Zero would mean the default; that is said, and no error, for Redisson takes it.
 func (r *yamlReader) readDNSMonitoringInterval(v yamlValue) {
 	n, ok := r.whole(v, " of milliseconds", -1, maxMillis)
 	switch {
 	case !ok:
 		return
 	case n == 0:
-		r.warn(v, "0 is no pause between two looks at a name, and not taken over: it is 5000; set -1 to have none")
+		r.warn(v, "0 is not taken over, and the default stands; set -1 to have names looked up no more than once")
 		return
 	case n == -1:
 		r.cfg.DNSMonitoringInterval = NoDNSMonitoring

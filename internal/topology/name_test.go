@@ -1,7 +1,6 @@
 package topology
 
 import (
-	"context"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -21,13 +20,4 @@ func TestOnlyNamesAreLookedUpAgain(t *testing.T) {
 		top := &Topology{cfg: config.Config{Servers: config.Single(address)}}
 		require.Equal(t, want, top.hostName(), address)
 	}
-}
-
-func TestNameThatCannotBeFoundHasNoHosts(t *testing.T) {
-	cfg, err := config.Config{Servers: config.Single("redis://unknown.invalid:6379")}.WithDefaults()
-	require.NoError(t, err)
-	ended, cancel := context.WithCancel(t.Context())
-	cancel()
-	require.Empty(t, (&Topology{cfg: cfg, life: ended}).hostsOf("unknown.invalid"))
-	require.NotEmpty(t, (&Topology{cfg: cfg, life: t.Context()}).hostsOf("localhost"))
 }
